@@ -1,0 +1,16 @@
+/* Runs IR without a compiler: the oracle of the tests, and the answer where nothing can be compiled. */
+#ifndef DLK_CODEGEN_INTERPRET_H
+#define DLK_CODEGEN_INTERPRET_H
+
+#include "codegen/ir.h"
+
+/* Runs items [first, end) in lockstep over all threads of an item, with `arguments` as ir.h lays them out. Checks what a
+ * GPU would not: a shared cell read by another subgroup than wrote it, in the same barrier epoch, a shuffle with an
+ * inactive partner, a barrier under divergent control: DLK_ERR_INTERNAL names the node. */
+dlk_status dlk_interpret(const dlk_func *func, const uint64_t *arguments, int64_t first, int64_t end);
+
+/* The value of one primitive on bits (a of kind `from`, result of kind `to`): shared by the interpreter and by constant
+ * folding. fused: MAD rounds once. */
+uint64_t dlk_prim_eval(dlk_prim prim, dlk_kind from, dlk_kind to, uint64_t a, uint64_t b, uint64_t c, bool fused);
+
+#endif
