@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/status.h"
 #include "codegen/access.h"
 #include "codegen/kind.h"
 #include "codegen/target.h"
@@ -111,11 +112,11 @@ typedef struct dlk_ir_buffer {
     bool noalias; /* GLOBAL: proven by the plan to share no byte with any other buffer */
 } dlk_ir_buffer;
 
-typedef struct dlk_ir_table {
+typedef struct dlk_table {
     uint8_t kind;
     int count;
     const uint64_t *bits; /* one word an element */
-} dlk_ir_table;
+} dlk_table;
 
 typedef struct dlk_func {
     dlk_arena *arena;
@@ -127,7 +128,7 @@ typedef struct dlk_func {
     int n_buffers, cap_buffers;
     dlk_uniform *uniforms; /* argument words after the global buffers' pointers */
     int n_uniforms, cap_uniforms;
-    dlk_ir_table *tables;
+    dlk_table *tables;
     int n_tables, cap_tables;
     int threads;  /* of one item; 1 on the CPU */
     int subgroup; /* threads that shuffles reach; 1 on the CPU */

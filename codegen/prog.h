@@ -93,7 +93,7 @@ typedef struct dlk_prog {
     int n_nodes, cap_nodes;
     dlk_reduce *reduces;
     int n_reduces, cap_reduces;
-    dlk_ir_table *tables;
+    dlk_table *tables;
     int n_tables, cap_tables;
     uint8_t input_dtype[DLK_OPERANDS_MAX];
     int n_inputs;
