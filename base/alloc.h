@@ -6,9 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *dlk_alloc(size_t bytes);  /* zeroed; NULL when out of memory */
+void *dlk_alloc(size_t bytes); /* zeroed; NULL when out of memory */
+/* The old block lives on when this is NULL; bytes beyond the old size are not zeroed. */
 void *dlk_realloc(void *block, size_t bytes);
 void dlk_free(void *block); /* NULL is a no-op */
+/* For what is kept until the process ends and stays reachable: neither counted nor made to fail. */
+void *dlk_alloc_forever(size_t bytes);
 
 uint64_t dlk_alloc_calls(void); /* allocations since start, for the test that a warm launch makes none */
 int64_t dlk_alloc_live(void);   /* blocks not yet freed */

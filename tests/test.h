@@ -20,6 +20,20 @@ static test_case *test_first, **test_last = &test_first;
 static bool test_failed;
 static const char *test_skipped;
 
+/* Out of memory is NULL under sanitizers too, as tests of huge sizes expect. */
+// NOLINTBEGIN(bugprone-reserved-identifier)
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1:detect_stack_use_after_return=1";
+}
+const char *__tsan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
 #define TEST(id)                                                                                   \
     static void test_body_##id(void);                                                              \
     static test_case test_case_##id = {#id, test_body_##id, NULL};                                 \

@@ -112,6 +112,15 @@ typedef struct dlk_params {
 DLK_API dlk_status dlk_launch(dlk_context *context, const dlk_op *op, const dlk_input *inputs, int n_inputs,
                               dlk_output *outputs, int n_outputs, const dlk_params *opt_params);
 
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
+
+/* Options have lower-case names, as "num_threads"; `dlk options` lists them. Each starts as the environment variable
+ * DLK_<NAME> says, read once, or at its default. `value` is copied; NULL goes back to the starting value. An unknown name
+ * or a value that the option does not take changes nothing. Thread-safe; launches that follow see the new value. */
+DLK_API dlk_status dlk_option_set(const char *name, const char *value);
+/* The value as text, never freed; NULL with a message when there is no such option. */
+DLK_API const char *dlk_option_get(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

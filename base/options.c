@@ -1,0 +1,207 @@
+/* Options as rows of options.def. Values are interned: each text that an option ever had is kept, so that a reader's
+ * pointer never dangles, whatever other threads set, and setting the same values again and again costs nothing. */
+#define _GNU_SOURCE
+#include "base/options.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/status.h"
+
+typedef enum option_kind { KIND_INT, KIND_STRING } option_kind;
+
+typedef struct option_row {
+    const char *name, *variable, *initial;
+    option_kind kind;
+} option_row;
+
+typedef struct option_text {
+    struct option_text *next;
+    char text[];
+} option_text;
+
+typedef struct option_state {
+    _Atomic(const char *) text;
+    _Atomic int64_t number;  /* of INT options */
+    const char *start;       /* what the environment or the default said */
+    option_text *texts_seen; /* guarded by `lock` */
+} option_state;
+
+static const option_row rows[DLK_OPTION_COUNT] = {
+#define OPTION(name, kind, value, unit, text) {#name, "DLK_" #name, value, KIND_##kind},
+#include "base/options.def"
+#undef OPTION
+};
+static option_state states[DLK_OPTION_COUNT];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool is_ready;
+static _Atomic uint32_t epoch;
+static _Atomic int64_t calls_before_failure; /* of the resource that option FAIL names */
+
+static bool parse_number(const char *text, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    const long long number = strtoll(text, &end, 10);
+    *out = number;
+    return end != text && !*end && !errno && number >= 0;
+}
+
+/* "resource:n" with n from 1, or nothing. */
+static bool parse_failure(const char *text, int64_t *out)
+{
+    *out = 0;
+    const char *colon = strchr(text, ':');
+    return !*text || (colon && colon != text && parse_number(colon + 1, out) && *out >= 1);
+}
+
+/* An own copy of `text`, the same one for the same text; NULL when out of memory. */
+static const char *intern(option_state *state, const char *text)
+{
+    for (const option_text *seen = state->texts_seen; seen; seen = seen->next)
+        if (!strcmp(seen->text, text))
+            return seen->text;
+    const size_t bytes = strlen(text) + 1;
+    option_text *fresh = dlk_alloc_forever(sizeof *fresh + bytes);
+    if (!fresh)
+        return NULL;
+    memcpy(fresh->text, text, bytes);
+    fresh->next = state->texts_seen;
+    state->texts_seen = fresh;
+    return fresh->text;
+}
+
+static dlk_status store(dlk_option option, const char *text)
+{
+    int64_t number = 0;
+    if (rows[option].kind == KIND_INT && !parse_number(text, &number))
+        return dlk_fail(DLK_ERR_INVALID, "option %s is '%s'; expected a whole number from 0", rows[option].variable,
+                        text);
+    if (option == DLK_OPTION_FAIL && !parse_failure(text, &number))
+        return dlk_fail(DLK_ERR_INVALID, "option %s is '%s'; expected a resource and a count, as alloc:17",
+                        rows[option].variable, text);
+    const char *kept = intern(&states[option], text);
+    if (!kept)
+        return dlk_fail(DLK_ERR_MEMORY, "option %s: out of memory", rows[option].variable);
+    if (option == DLK_OPTION_FAIL)
+        atomic_store(&calls_before_failure, number);
+    atomic_store(&states[option].number, number);
+    atomic_store(&states[option].text, kept);
+    return DLK_OK;
+}
+
+static void read_environment(void)
+{
+    bool was_refused[DLK_OPTION_COUNT] = {false};
+    for (int i = 0; i < DLK_OPTION_COUNT; i++) {
+        atomic_store(&states[i].text, rows[i].initial);
+        store((dlk_option)i, rows[i].initial);
+        const char *given = secure_getenv(rows[i].variable);
+        was_refused[i] = given && store((dlk_option)i, given) != DLK_OK;
+        states[i].start = atomic_load(&states[i].text);
+    }
+    atomic_store(&is_ready, true);
+    for (int i = 0; i < DLK_OPTION_COUNT; i++)
+        if (was_refused[i])
+            dlk_log(DLK_LOG_WARNING, "%s has a value that the option does not take; using '%s'", rows[i].variable,
+                    states[i].start);
+}
+
+static void make_ready(void)
+{
+    if (!atomic_load_explicit(&is_ready, memory_order_acquire))
+        pthread_once(&once, read_environment);
+}
+
+/* Option names in the API are those of the rows in lower case. */
+static bool is_name(const char *row, const char *name)
+{
+    for (; *row && *name; row++, name++)
+        if ((*row >= 'A' && *row <= 'Z' ? *row - 'A' + 'a' : *row) != *name)
+            return false;
+    return !*row && !*name;
+}
+
+static const char names[] =
+#define OPTION(name, kind, value, unit, text) " " #name
+#include "base/options.def"
+#undef OPTION
+    ;
+
+static dlk_status find_option(const char *name, dlk_option *out)
+{
+    for (int i = 0; name && i < DLK_OPTION_COUNT; i++) {
+        if (is_name(rows[i].name, name)) {
+            *out = (dlk_option)i;
+            return DLK_OK;
+        }
+    }
+    return dlk_fail(DLK_ERR_NOT_FOUND, "there is no option '%s'; there are, in lower case:%s", name ? name : "(NULL)",
+                    names);
+}
+
+int64_t dlk_option_int(dlk_option option)
+{
+    make_ready();
+    return atomic_load_explicit(&states[option].number, memory_order_relaxed);
+}
+
+const char *dlk_option_string(dlk_option option)
+{
+    make_ready();
+    return atomic_load_explicit(&states[option].text, memory_order_acquire);
+}
+
+uint32_t dlk_option_epoch(void)
+{
+    return atomic_load_explicit(&epoch, memory_order_acquire);
+}
+
+bool dlk_dump_wanted(const char *stage)
+{
+    const char *list = dlk_option_string(DLK_OPTION_DUMP);
+    const size_t length = strlen(stage);
+    while (*list) {
+        const size_t item = strcspn(list, ",");
+        if (item == length && !memcmp(list, stage, length))
+            return true;
+        list += item + (list[item] == ',');
+    }
+    return false;
+}
+
+bool dlk_fail_injected(const char *resource)
+{
+    const char *text = dlk_option_string(DLK_OPTION_FAIL);
+    if (!*text)
+        return false;
+    const size_t length = strlen(resource);
+    if (strncmp(text, resource, length) != 0 || text[length] != ':')
+        return false;
+    return atomic_fetch_sub(&calls_before_failure, 1) == 1;
+}
+
+dlk_status dlk_option_set(const char *name, const char *value)
+{
+    make_ready();
+    dlk_option option;
+    DLK_TRY(find_option(name, &option));
+    pthread_mutex_lock(&lock);
+    const dlk_status status = store(option, value ? value : states[option].start);
+    pthread_mutex_unlock(&lock);
+    if (status == DLK_OK)
+        atomic_fetch_add_explicit(&epoch, 1, memory_order_release);
+    return status;
+}
+
+const char *dlk_option_get(const char *name)
+{
+    dlk_option option;
+    return find_option(name, &option) == DLK_OK ? dlk_option_string(option) : NULL;
+}
