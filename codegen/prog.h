@@ -63,7 +63,7 @@ typedef struct dlk_pnode {
  * initial[k]: refs, scope UNIFORM, joined on the left once after the last axis; DLK_NONE: none.
  * State buffers (access.h) number the components of all reduces of the program one after the other.
  * What becomes of the state (finish) is ordinary nodes over PROJ, scope ROW. */
-typedef struct dlk_reduce {
+typedef struct dlk_reduction {
     uint8_t n;
     bool has_leaf, in_leaf;
     bool is_free;      /* associative and commutative to the bit: any order will do */
@@ -78,7 +78,7 @@ typedef struct dlk_reduce {
     dlk_ref empty[8];
     dlk_ref initial[8];
     dlk_ref mask;
-} dlk_reduce;
+} dlk_reduction;
 #define DLK_STATE_MAX 8
 
 typedef struct dlk_prog_output {
@@ -91,7 +91,7 @@ typedef struct dlk_prog {
     dlk_arena *arena;
     dlk_pnode *nodes; /* operands precede their users */
     int n_nodes, cap_nodes;
-    dlk_reduce *reduces;
+    dlk_reduction *reduces;
     int n_reduces, cap_reduces;
     dlk_table *tables;
     int n_tables, cap_tables;
@@ -119,7 +119,7 @@ dlk_ref dlk_prog_var(dlk_prog *prog, dlk_kind kind, dlk_scope scope);
 dlk_ref dlk_prog_rare(dlk_prog *prog, dlk_ref condition, const dlk_ref *if_true, const dlk_ref *if_false, int n);
 dlk_ref dlk_prog_repeat(dlk_prog *prog, int64_t at_most, const dlk_ref *first, const dlk_ref *vars,
                         const dlk_ref *next, dlk_ref done, int n);
-dlk_ref dlk_prog_reduce(dlk_prog *prog, const dlk_reduce *reduce); /* fills in level */
+dlk_ref dlk_prog_reduce(dlk_prog *prog, const dlk_reduction *reduce); /* fills in level */
 dlk_ref dlk_prog_proj(dlk_prog *prog, dlk_ref of, int k, dlk_kind kind);
 
 void dlk_prog_print(const dlk_prog *prog, dlk_buffer *out);
