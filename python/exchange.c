@@ -1,6 +1,6 @@
 /* Arrays of any framework as operands, and results as arrays of that framework. In order of cost: dlk's own Tensor, the
  * DLPack C exchange table of a type, the buffer protocol, the __dlpack__ method with and without versions. */
-#include "_dlk.h"
+#include "python/_dlk.h"
 
 #include <string.h>
 

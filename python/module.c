@@ -1,5 +1,5 @@
 /* The module dlk._dlk: operations as callables, user kernels, counters, options, dumps. */
-#include "_dlk.h"
+#include "python/_dlk.h"
 
 #include <structmember.h>
 

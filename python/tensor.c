@@ -1,5 +1,5 @@
 /* dlk.Tensor: a result that dlk owns, for frameworks to adopt through __dlpack__ or the buffer protocol. */
-#include "_dlk.h"
+#include "python/_dlk.h"
 
 #include <string.h>
 
