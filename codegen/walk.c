@@ -231,6 +231,8 @@ static dlk_val evaluate(dlk_walk *walk, dlk_ref ref)
         if (walk->prog->nodes[node->a].op == DLK_PROG_REDUCE)
             return fail(walk, ref, "uses a reduction before it is done");
         return dlk_ir_result(walk->func, dlk_walk_value(walk, node->a), (int)node->imm);
+    case DLK_PROG_LEAF_COUNT:
+        return fail(walk, ref, "counts a leaf that the schedule has not bound it for");
     case DLK_PROG_VAR:
         return fail(walk, ref, "is a formal without a value");
     case DLK_PROG_REDUCE:
@@ -269,7 +271,7 @@ static bool is_reached(dlk_walk *walk, dlk_ref ref)
     else if (node->op == DLK_PROG_INPUT || node->op == DLK_PROG_INDEX)
         reached = walk->source.reaches(walk->source.context, node);
     else
-        reached = node->op != DLK_PROG_REDUCE && are_operands_reached(walk, node);
+        reached = node->op != DLK_PROG_REDUCE && node->op != DLK_PROG_LEAF_COUNT && are_operands_reached(walk, node);
     walk->reach[ref] = reached ? REACH_YES : REACH_NO;
     return reached;
 }
@@ -282,7 +284,7 @@ static void hoist(dlk_walk *walk, dlk_ref ref, bool *seen)
         dlk_walk_value(walk, ref);
         return;
     }
-    if (seen[ref] || node->op == DLK_PROG_REDUCE)
+    if (seen[ref] || node->op == DLK_PROG_REDUCE || node->op == DLK_PROG_LEAF_COUNT)
         return;
     seen[ref] = true;
     for (int i = 0, n = operand_count(node); i < n; i++)

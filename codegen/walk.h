@@ -41,7 +41,7 @@ void dlk_walk_push(dlk_walk *walk, int lanes);
 void dlk_walk_pop(dlk_walk *walk);
 int dlk_walk_lanes(const dlk_walk *walk);
 
-/* In the current region `node` is `value` from now on: for VARs, and for PROJs of reductions that are done. */
+/* In the current region `node` is `value` from now on: for VARs, for PROJs of reductions that are done, for LEAF_COUNT. */
 void dlk_walk_bind(dlk_walk *walk, dlk_ref node, dlk_val value);
 /* Binds every PROJ of the REDUCE node with index `reduce` in prog->reduces to parts[its number]. */
 void dlk_walk_bind_reduce(dlk_walk *walk, int reduce, const dlk_val *parts);
