@@ -36,11 +36,13 @@ typedef enum dlk_reduce_to {
 } dlk_reduce_to;
 
 typedef enum dlk_row_bucket { DLK_ROW_STREAM, DLK_ROW_CACHE, DLK_ROW_REGISTERS } dlk_row_bucket;
+#define DLK_ROW_CACHED_MAX 8192 /* elements: a longer row of a row kernel is STREAM (on the CPU; a GPU has its own bounds) */
 
 /* Axes are ordered outermost first. A map has none reduced; a reduction or a row kernel has exactly one reduced axis.
  * lane_axis is the axis whose neighbours become the lanes of vectors (threads on a GPU): the plan picks the one where
- * most bytes are contiguous. On the CPU axis 0 is the outer one (extent 1 when there is one axis only) and axis 1 the
- * inner or the reduced one. */
+ * most bytes are contiguous. On the CPU n_axes is 2: axis 0 is the outer one (extent 1 when there is one axis only) and
+ * axis 1 the inner or the reduced one; extents of kept axes are at least 1, the reduced one may be 0. An operand without
+ * elements has class ANY along every axis, so that nothing of it is read. */
 typedef struct dlk_nest {
     uint8_t n_axes;
     uint8_t reduced_axis; /* index, or 0xff */
@@ -77,8 +79,10 @@ typedef enum dlk_uniform_role {
     DLK_UNIFORM_TILE,      /* axis: extent of one item along it, as the plan chose by the tiling */
     DLK_UNIFORM_TILES,     /* axis: number of items along it */
     DLK_UNIFORM_COUNT,     /* elements under one result, over all reduced axes of the launch */
-    DLK_UNIFORM_INDEX_STRIDE, /* what one step along the reduced axis adds to the row-major index over the reduced axes */
+    DLK_UNIFORM_INDEX_STRIDE, /* axis: what one step along it adds to the row-major index over the reduced axes of the
+                                 launch; 0 for an axis that is kept throughout */
     DLK_UNIFORM_INDEX_BASE,/* row-major index of the first element */
+    DLK_UNIFORM_ADDRESS,   /* CPU: buffer: the address given for it, as an integer; stores past the cache align to it */
     DLK_UNIFORM_SCALAR,    /* scalar parameter `index` of the operation, part `axis`; kind I64 or F64 */
     DLK_UNIFORM_MAGIC,     /* GPU: axis: multiplier for division by EXTENT(axis) */
     DLK_UNIFORM_SHIFT      /* GPU: axis: shift of the same */
@@ -89,7 +93,7 @@ typedef struct dlk_uniform {
     uint8_t kind; /* dlk_kind of the value: I64 but for SCALAR */
     uint8_t axis;
     uint8_t index;          /* SCALAR */
-    dlk_buffer_role buffer; /* STRIDE */
+    dlk_buffer_role buffer; /* STRIDE, ADDRESS */
 } dlk_uniform;
 
 /* How the plan cuts the nest into items: along tiled axes it chooses TILE, a multiple of `multiple` (for the reduced axis
