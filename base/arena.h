@@ -24,12 +24,12 @@ char *dlk_arena_printf(dlk_arena *arena, const char *format, ...) __attribute__(
 /* Frees everything; the arena is empty and usable again. */
 void dlk_arena_free(dlk_arena *arena);
 
-#define DLK_NEW(arena, type) ((type *)dlk_arena_alloc((arena), sizeof(type)))
+#define DLK_NEW(arena, type)          ((type *)dlk_arena_alloc((arena), sizeof(type)))
 #define DLK_NEW_ARRAY(arena, type, n) ((type *)dlk_arena_alloc((arena), sizeof(type) * (size_t)(n)))
 
 /* Makes room for element `n` (0-based) in an arena array of `*cap` elements; the old array is left to the arena. */
 void *dlk_arena_grow(dlk_arena *arena, void *array, int n, int *cap, size_t elem_bytes);
-#define DLK_PUSH(arena, array, n, cap)                                                             \
+#define DLK_PUSH(arena, array, n, cap) \
     ((array) = dlk_arena_grow((arena), (array), (n), &(cap), sizeof *(array)), &(array)[(n)++])
 
 #endif

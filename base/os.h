@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-int dlk_os_cores(void);        /* processors this process may run on, at least 1 */
-int64_t dlk_os_time_ns(void);  /* monotonic */
+int dlk_os_cores(void);       /* processors this process may run on, at least 1 */
+int64_t dlk_os_time_ns(void); /* monotonic */
 size_t dlk_os_page_bytes(void);
 int64_t dlk_os_cache_bytes(void); /* last-level cache; 32 MiB when unknown */
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef dlk_fail
 #define MESSAGE_BYTES 4096
 
 static const char truncation_mark[] = " [truncated]";

@@ -11,19 +11,23 @@ dlk_status dlk_fail(dlk_status code, const char *format, ...) __attribute__((for
 /* Puts "<frame>: " before the thread's message, for a caller that knows more; returns `code`. */
 dlk_status dlk_fail_in(dlk_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-#define DLK_TRY(call)                                                                              \
-    do {                                                                                           \
-        dlk_status try_status = (call);                                                            \
-        if (try_status != DLK_OK)                                                                  \
-            return try_status;                                                                     \
+#ifdef __clang_analyzer__ /* which then knows that a failure is never DLK_OK */
+#    define dlk_fail(code, ...) (dlk_fail(code, __VA_ARGS__), (code))
+#endif
+
+#define DLK_TRY(call)                   \
+    do {                                \
+        dlk_status try_status = (call); \
+        if (try_status != DLK_OK)       \
+            return try_status;          \
     } while (0)
 
 /* As DLK_TRY for a function that has something to release: sets the local `status` and goes to `label`. */
-#define DLK_TRY_GOTO(call, label)                                                                  \
-    do {                                                                                           \
-        status = (call);                                                                           \
-        if (status != DLK_OK)                                                                      \
-            goto label;                                                                            \
+#define DLK_TRY_GOTO(call, label) \
+    do {                          \
+        status = (call);          \
+        if (status != DLK_OK)     \
+            goto label;           \
     } while (0)
 
 #endif

@@ -34,55 +34,54 @@ const char *__tsan_default_options(void)
 }
 // NOLINTEND(bugprone-reserved-identifier)
 
-#define TEST(id)                                                                                   \
-    static void test_body_##id(void);                                                              \
-    static test_case test_case_##id = {#id, test_body_##id, NULL};                                 \
-    __attribute__((constructor)) static void test_register_##id(void)                              \
-    {                                                                                              \
-        *test_last = &test_case_##id;                                                              \
-        test_last = &test_case_##id.next;                                                          \
-    }                                                                                              \
+#define TEST(id)                                                      \
+    static void test_body_##id(void);                                 \
+    static test_case test_case_##id = {#id, test_body_##id, NULL};    \
+    __attribute__((constructor)) static void test_register_##id(void) \
+    {                                                                 \
+        *test_last = &test_case_##id;                                 \
+        test_last = &test_case_##id.next;                             \
+    }                                                                 \
     static void test_body_##id(void)
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                         \
-            test_failed = true;                                                                    \
-        }                                                                                          \
+#define CHECK(condition)                                                   \
+    do {                                                                   \
+        if (!(condition)) {                                                \
+            printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+            test_failed = true;                                            \
+        }                                                                  \
     } while (0)
 /* As CHECK, with more to say. */
-#define CHECK_MSG(condition, ...)                                                                  \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("%s:%d: failed: %s: ", __FILE__, __LINE__, #condition);                         \
-            printf(__VA_ARGS__);                                                                   \
-            printf("\n");                                                                          \
-            test_failed = true;                                                                    \
-        }                                                                                          \
+#define CHECK_MSG(condition, ...)                                          \
+    do {                                                                   \
+        if (!(condition)) {                                                \
+            printf("%s:%d: failed: %s: ", __FILE__, __LINE__, #condition); \
+            printf(__VA_ARGS__);                                           \
+            printf("\n");                                                  \
+            test_failed = true;                                            \
+        }                                                                  \
     } while (0)
-#define CHECK_INT(found, expected)                                                                 \
-    do {                                                                                           \
-        const long long check_found = (long long)(found), check_expected = (long long)(expected);  \
-        if (check_found != check_expected) {                                                       \
-            printf("%s:%d: %s is %lld, expected %lld\n", __FILE__, __LINE__, #found, check_found,  \
-                   check_expected);                                                                \
-            test_failed = true;                                                                    \
-        }                                                                                          \
+#define CHECK_INT(found, expected)                                                                                 \
+    do {                                                                                                           \
+        const long long check_found = (long long)(found), check_expected = (long long)(expected);                  \
+        if (check_found != check_expected) {                                                                       \
+            printf("%s:%d: %s is %lld, expected %lld\n", __FILE__, __LINE__, #found, check_found, check_expected); \
+            test_failed = true;                                                                                    \
+        }                                                                                                          \
     } while (0)
-#define CHECK_STR(found, expected)                                                                 \
-    do {                                                                                           \
-        const char *check_found = (found), *check_expected = (expected);                           \
-        if (strcmp(check_found, check_expected) != 0) {                                            \
-            printf("%s:%d: %s is\n  \"%s\", expected\n  \"%s\"\n", __FILE__, __LINE__, #found,     \
-                   check_found, check_expected);                                                   \
-            test_failed = true;                                                                    \
-        }                                                                                          \
+#define CHECK_STR(found, expected)                                                                          \
+    do {                                                                                                    \
+        const char *check_found = (found), *check_expected = (expected);                                    \
+        if (strcmp(check_found, check_expected) != 0) {                                                     \
+            printf("%s:%d: %s is\n  \"%s\", expected\n  \"%s\"\n", __FILE__, __LINE__, #found, check_found, \
+                   check_expected);                                                                         \
+            test_failed = true;                                                                             \
+        }                                                                                                   \
     } while (0)
-#define SKIP(reason)                                                                               \
-    do {                                                                                           \
-        test_skipped = (reason);                                                                   \
-        return;                                                                                    \
+#define SKIP(reason)             \
+    do {                         \
+        test_skipped = (reason); \
+        return;                  \
     } while (0)
 
 int main(int argc, char **argv)

@@ -90,8 +90,8 @@ typedef struct DLManagedTensor { /* the legacy form, without version and flags *
     void (*deleter)(struct DLManagedTensor *self); /* frees self too; may be NULL */
 } DLManagedTensor;
 
-#define DLPACK_FLAG_BITMASK_READ_ONLY (1UL << 0UL)
-#define DLPACK_FLAG_BITMASK_IS_COPIED (1UL << 1UL)
+#define DLPACK_FLAG_BITMASK_READ_ONLY              (1UL << 0UL)
+#define DLPACK_FLAG_BITMASK_IS_COPIED              (1UL << 1UL)
 #define DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED (1UL << 2UL)
 
 typedef struct DLManagedTensorVersioned {
