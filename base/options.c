@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@
 typedef enum option_kind { KIND_INT, KIND_STRING } option_kind;
 
 typedef struct option_row {
-    const char *name, *variable, *initial;
+    const char *name, *variable, *initial, *unit, *documentation;
     option_kind kind;
 } option_row;
 
@@ -26,6 +27,7 @@ typedef struct option_text {
 } option_text;
 
 typedef struct option_state {
+    char name[32]; /* of the API: the row's in lower case */
     _Atomic(const char *) text;
     _Atomic int64_t number;  /* of INT options */
     const char *start;       /* what the environment or the default said */
@@ -33,11 +35,12 @@ typedef struct option_state {
 } option_state;
 
 static const option_row rows[DLK_OPTION_COUNT] = {
-#define OPTION(name, kind, value, unit, text) {#name, "DLK_" #name, value, KIND_##kind},
+#define OPTION(name, kind, value, unit, text) {#name, "DLK_" #name, value, unit, text, KIND_##kind},
 #include "base/options.def"
 #undef OPTION
 };
 static option_state states[DLK_OPTION_COUNT];
+static char all_names[DLK_OPTION_COUNT * 34];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool is_ready;
@@ -96,8 +99,20 @@ static dlk_status store(dlk_option option, const char *text)
     return DLK_OK;
 }
 
+static void name_options(void)
+{
+    size_t used = 0;
+    for (int i = 0; i < DLK_OPTION_COUNT; i++) {
+        char *name = states[i].name;
+        for (size_t k = 0; rows[i].name[k] && k + 1 < sizeof states[i].name; k++)
+            name[k] = (char)(rows[i].name[k] == '_' ? '_' : rows[i].name[k] + ('a' - 'A'));
+        used += (size_t)snprintf(all_names + used, sizeof all_names - used, "%s %s", i ? "," : "", name);
+    }
+}
+
 static void read_environment(void)
 {
+    name_options();
     bool was_refused[DLK_OPTION_COUNT] = {false};
     for (int i = 0; i < DLK_OPTION_COUNT; i++) {
         atomic_store(&states[i].text, rows[i].initial);
@@ -119,31 +134,16 @@ static void make_ready(void)
         pthread_once(&once, read_environment);
 }
 
-/* Option names in the API are those of the rows in lower case. */
-static bool is_name(const char *row, const char *name)
-{
-    for (; *row && *name; row++, name++)
-        if ((*row >= 'A' && *row <= 'Z' ? *row - 'A' + 'a' : *row) != *name)
-            return false;
-    return !*row && !*name;
-}
-
-static const char names[] =
-#define OPTION(name, kind, value, unit, text) " " #name
-#include "base/options.def"
-#undef OPTION
-    ;
-
 static dlk_status find_option(const char *name, dlk_option *out)
 {
+    make_ready();
     for (int i = 0; name && i < DLK_OPTION_COUNT; i++) {
-        if (is_name(rows[i].name, name)) {
+        if (!strcmp(states[i].name, name)) {
             *out = (dlk_option)i;
             return DLK_OK;
         }
     }
-    return dlk_fail(DLK_ERR_NOT_FOUND, "there is no option '%s'; there are, in lower case:%s", name ? name : "(NULL)",
-                    names);
+    return dlk_fail(DLK_ERR_NOT_FOUND, "there is no option '%s'; there are%s", name ? name : "(NULL)", all_names);
 }
 
 int64_t dlk_option_int(dlk_option option)
@@ -189,7 +189,6 @@ bool dlk_fail_injected(const char *resource)
 
 dlk_status dlk_option_set(const char *name, const char *value)
 {
-    make_ready();
     dlk_option option;
     DLK_TRY(find_option(name, &option));
     pthread_mutex_lock(&lock);
@@ -204,4 +203,19 @@ const char *dlk_option_get(const char *name)
 {
     dlk_option option;
     return find_option(name, &option) == DLK_OK ? dlk_option_string(option) : NULL;
+}
+
+dlk_status dlk_option_list(dlk_option_info *out, int capacity, int *out_count)
+{
+    make_ready();
+    if (!out_count || capacity < 0 || (capacity > 0 && !out))
+        return dlk_fail(DLK_ERR_INVALID, "dlk_option_list: out_count must be set, and out unless capacity is 0");
+    for (int i = 0; i < capacity && i < DLK_OPTION_COUNT; i++)
+        out[i] = (dlk_option_info){.name = states[i].name,
+                                   .variable = rows[i].variable,
+                                   .value = dlk_option_string((dlk_option)i),
+                                   .unit = rows[i].unit,
+                                   .documentation = rows[i].documentation};
+    *out_count = DLK_OPTION_COUNT;
+    return DLK_OK;
 }

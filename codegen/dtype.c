@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/status.h"
+
 const dlk_dtype_info dlk_dtypes[DLK_DTYPE_COUNT] = {
 #define DTYPE(name, id, code, bits, storage, compute, parts, class, exp, man, special) \
     {name, code, bits, DLK_##storage, DLK_##compute, parts, DLK_CLASS_##class, exp, man, DLK_SPECIAL_##special},
@@ -30,6 +32,12 @@ static const char *const code_names[] = {"int",
                                          "float6_e2m3fn",
                                          "float6_e3m2fn",
                                          "float4_e2m1fn"};
+
+#define DTYPE(name, id, code, bits, storage, compute, parts, class, exp, man, special) " " name
+static const char all_names[] =
+#include "codegen/dtypes.def"
+    ;
+#undef DTYPE
 
 /* "f32" for "float32": the first letter of the name, then what follows the letters; "bf16" and "f8e4m3fn" keep more. */
 static void short_name(const char *name, char out[16])
@@ -89,4 +97,14 @@ const char *dlk_dtype_describe(DLDataType type, char *out)
     else
         snprintf(out, 32, "%sx%d", name, type.lanes);
     return out;
+}
+
+dlk_status dlk_dtype_parse(const char *name, DLDataType *out)
+{
+    const dlk_dtype dtype = name ? dlk_dtype_from_name(name, strlen(name)) : DLK_DTYPE_NONE;
+    if (dtype != DLK_DTYPE_NONE) {
+        *out = dlk_dtype_to_dl(dtype);
+        return DLK_OK;
+    }
+    return dlk_fail(DLK_ERR_DTYPE, "there is no dtype '%s'; there are%s", name ? name : "(NULL)", all_names);
 }

@@ -316,7 +316,7 @@ TEST(options_refuse)
 {
     const uint32_t epoch = dlk_option_epoch();
     CHECK_INT(dlk_option_set("no_such", "1"), DLK_ERR_NOT_FOUND);
-    CHECK(strstr(dlk_last_error(), "no_such") && strstr(dlk_last_error(), "NUM_THREADS"));
+    CHECK(strstr(dlk_last_error(), "no_such") && strstr(dlk_last_error(), " num_threads, cpu_target,"));
     CHECK_INT(dlk_option_set("NUM_THREADS", "1"), DLK_ERR_NOT_FOUND);
     CHECK_INT(dlk_option_set("num_thread", "1"), DLK_ERR_NOT_FOUND);
     CHECK_INT(dlk_option_set(NULL, "1"), DLK_ERR_NOT_FOUND);
@@ -331,6 +331,27 @@ TEST(options_refuse)
     CHECK_INT(dlk_option_epoch(), epoch);
     CHECK_INT(dlk_option_set("fail", ""), DLK_OK);
     CHECK_INT(dlk_option_epoch(), epoch + 1);
+}
+
+TEST(options_are_listed)
+{
+    dlk_option_info infos[DLK_OPTION_COUNT + 1];
+    int count = 0;
+    CHECK_INT(dlk_option_list(NULL, 0, &count), DLK_OK);
+    CHECK_INT(count, DLK_OPTION_COUNT);
+    memset(infos, 0, sizeof infos);
+    CHECK_INT(dlk_option_list(infos, DLK_OPTION_COUNT + 1, &count), DLK_OK);
+    CHECK_STR(infos[DLK_OPTION_NUM_THREADS].name, "num_threads");
+    CHECK_STR(infos[DLK_OPTION_NUM_THREADS].variable, "DLK_NUM_THREADS");
+    CHECK_STR(infos[DLK_OPTION_CPU_TARGET].value, "host");
+    CHECK_STR(infos[DLK_OPTION_LLVM_MODULE].unit, "path");
+    for (int i = 0; i < DLK_OPTION_COUNT; i++) {
+        CHECK(*infos[i].documentation);
+        CHECK_STR(infos[i].value, dlk_option_get(infos[i].name));
+    }
+    CHECK(!infos[DLK_OPTION_COUNT].name);
+    CHECK_INT(dlk_option_list(NULL, 1, &count), DLK_ERR_INVALID);
+    CHECK_INT(dlk_option_list(NULL, 0, NULL), DLK_ERR_INVALID);
 }
 
 TEST(options_dump_list)

@@ -331,6 +331,23 @@ DLK_API dlk_status dlk_option_set(const char *name, const char *value);
 /* The value as text, never freed; NULL with a message when there is no such option. */
 DLK_API const char *dlk_option_get(const char *name);
 
+typedef struct dlk_option_info { /* strings are never freed */
+    const char *name;            /* "num_threads" */
+    const char *variable;        /* "DLK_NUM_THREADS" */
+    const char *value;           /* now */
+    const char *unit;            /* "" for none */
+    const char *documentation;
+} dlk_option_info;
+
+/* Writes up to `capacity` options, and the number that there are to *out_count (out may be NULL when capacity is 0). */
+DLK_API dlk_status dlk_option_list(dlk_option_info *out, int capacity, int *out_count);
+
+/* ---- Names of dtypes --------------------------------------------------------------------------------------------- */
+
+/* The dtype called `name`, in full or short: "float32", "f32", "bfloat16", "bf16", "bool", "c64". DLK_ERR_DTYPE lists the
+ * names that there are. */
+DLK_API dlk_status dlk_dtype_parse(const char *name, DLDataType *out);
+
 /* ---- Cache and counters ------------------------------------------------------------------------------------------ */
 
 typedef struct dlk_counters {  /* since the context was made; sums over all threads */
