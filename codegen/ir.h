@@ -23,10 +23,10 @@ typedef int32_t dlk_val; /* a node's index; DLK_NONE where there is none */
 #define DLK_NONE (-1)
 
 typedef enum dlk_prim { /* ORDER PRIM */
-#define PRIM(id, arity, args, result) DLK_PRIM_##id,
+#define PRIM(id, name, arity, args, result) DLK_PRIM_##id,
 #include "codegen/prims.def"
 #undef PRIM
-    DLK_PRIM_COUNT
+                        DLK_PRIM_COUNT
 } dlk_prim;
 
 typedef struct dlk_prim_info {
@@ -37,28 +37,28 @@ typedef struct dlk_prim_info {
 extern const dlk_prim_info dlk_prims[DLK_PRIM_COUNT];
 
 typedef enum dlk_ir_op {
-    DLK_IR_CONST,   /* imm: the bits, in every lane (f32: low 32) */
-    DLK_IR_UNIFORM, /* imm: index into uniforms; one lane of that uniform's kind */
-    DLK_IR_ITEM,    /* imm: 0..2; i64, one lane. The CPU has dimension 0 alone */
-    DLK_IR_THREAD,  /* i64, one lane: 0 to threads - 1; the CPU has one thread, 0 */
-    DLK_IR_IOTA,    /* 0, 1, 2, ... of an integer kind */
-    DLK_IR_PRIM,    /* prim; operands a, b, c of equal lanes */
-    DLK_IR_SPLAT,   /* a: one lane, to all lanes */
-    DLK_IR_PERM,    /* lane i is lane perm[i] of a, or of b where perm[i] >= lanes of a; -1: any value. b may be NONE.
+    DLK_IR_CONST,    /* imm: the bits, in every lane (f32: low 32) */
+    DLK_IR_UNIFORM,  /* imm: index into uniforms; one lane of that uniform's kind */
+    DLK_IR_ITEM,     /* imm: 0..2; i64, one lane. The CPU has dimension 0 alone */
+    DLK_IR_THREAD,   /* i64, one lane: 0 to threads - 1; the CPU has one thread, 0 */
+    DLK_IR_IOTA,     /* 0, 1, 2, ... of an integer kind */
+    DLK_IR_PRIM,     /* prim; operands a, b, c of equal lanes */
+    DLK_IR_SPLAT,    /* a: one lane, to all lanes */
+    DLK_IR_PERM,     /* lane i is lane perm[i] of a, or of b where perm[i] >= lanes of a; -1: any value. b may be NONE.
                        The result's lanes may differ from a's, so an extract is a PERM to one lane. a and b alike */
-    DLK_IR_ANY,     /* a: predicate; one lane: true where any lane of this thread is true */
-    DLK_IR_SHFL_XOR,/* a: any type; the same value of the thread whose index differs by imm (a power of two below
+    DLK_IR_ANY,      /* a: predicate; one lane: true where any lane of this thread is true */
+    DLK_IR_SHFL_XOR, /* a: any type; the same value of the thread whose index differs by imm (a power of two below
                        `subgroup`). All threads of the subgroup must be active */
-    DLK_IR_LOAD,    /* imm: buffer; a: byte offset, i64, one lane; access; b: step. See below */
-    DLK_IR_STORE,   /* likewise; d: the value. No result */
-    DLK_IR_TABLE,   /* imm: table; a: i64 index, any lanes, clamped to the table's size */
-    DLK_IR_LOOP,    /* a: lo, b: hi, c: step, all i64, one lane, step > 0; runs i = lo, lo + step, ... while i < hi.
+    DLK_IR_LOAD,     /* imm: buffer; a: byte offset, i64, one lane; access; b: step. See below */
+    DLK_IR_STORE,    /* likewise; d: the value. No result */
+    DLK_IR_TABLE,    /* imm: table; a: i64 index, any lanes, clamped to the table's size */
+    DLK_IR_LOOP,     /* a: lo, b: hi, c: step, all i64, one lane, step > 0; runs i = lo, lo + step, ... while i < hi.
                        inits: first values of what is carried; body: params are i, then the carried values; body yields
                        their next values and, when has_until, last a P1 of one lane: true leaves the loop after this run */
-    DLK_IR_IF,      /* a: predicate, one lane; body, other: without params; both yield the results. imm 1: rare */
-    DLK_IR_PARAM,   /* imm: which parameter of the block it stands in; made with the block */
-    DLK_IR_RESULT,  /* a: a LOOP or IF; imm: which of its results (what was carried, or the yields) */
-    DLK_IR_BARRIER, /* all threads of the item; under uniform control only. Orders shared memory */
+    DLK_IR_IF,       /* a: predicate, one lane; body, other: without params; both yield the results. imm 1: rare */
+    DLK_IR_PARAM,    /* imm: which parameter of the block it stands in; made with the block */
+    DLK_IR_RESULT,   /* a: a LOOP or IF; imm: which of its results (what was carried, or the yields) */
+    DLK_IR_BARRIER,  /* all threads of the item; under uniform control only. Orders shared memory */
     DLK_IR_OP_COUNT
 } dlk_ir_op;
 
@@ -78,35 +78,36 @@ typedef struct dlk_block {
     int n_params;
     dlk_val *yields;
     int n_yields;
+    struct dlk_block *outer; /* that its LOOP or IF stands in; NULL for the function's body */
 } dlk_block;
 
 typedef struct dlk_node {
-    uint8_t op;   /* dlk_ir_op */
-    uint8_t prim; /* dlk_prim, of a PRIM */
-    uint8_t step; /* dlk_step, of a LOAD or STORE */
+    uint8_t op;       /* dlk_ir_op */
+    uint8_t prim;     /* dlk_prim, of a PRIM */
+    uint8_t step;     /* dlk_step, of a LOAD or STORE */
     bool nontemporal; /* STORE: past the cache. Only where lanes and alignment make it whole vectors */
     bool has_until;
-    dlk_type type;    /* of the result; kind of the element in memory for LOAD and STORE */
-    uint8_t align;    /* LOAD, STORE: bytes that the address of lane 0 is surely a multiple of; at least 1 */
+    dlk_type type; /* of the result; kind of the element in memory for LOAD and STORE */
+    uint8_t align; /* LOAD, STORE: bytes that the address of lane 0 is surely a multiple of; at least 1 */
     dlk_val a, b, c, d;
     dlk_val count; /* LOAD, STORE: i64, one lane: only lanes below it touch memory, the others load 0. NONE: all */
     int64_t imm;
-    int8_t *perm;        /* PERM: one entry a lane of the result */
-    dlk_val *inits;      /* LOOP */
+    int8_t *perm;   /* PERM: one entry a lane of the result */
+    dlk_val *inits; /* LOOP */
     int n_inits;
     dlk_block *body, *other;
 } dlk_node;
 
 typedef enum dlk_space {
-    DLK_SPACE_GLOBAL,  /* of the caller: role says which */
-    DLK_SPACE_SHARED,  /* of one item, all threads; contents undefined at first */
-    DLK_SPACE_PRIVATE  /* of one thread; contents undefined at first */
+    DLK_SPACE_GLOBAL, /* of the caller: role says which */
+    DLK_SPACE_SHARED, /* of one item, all threads; contents undefined at first */
+    DLK_SPACE_PRIVATE /* of one thread; contents undefined at first */
 } dlk_space;
 
 typedef struct dlk_ir_buffer {
-    uint8_t space; /* dlk_space */
-    uint8_t kind;  /* SHARED, PRIVATE: dlk_kind of the elements, for alignment and for typed printers */
-    int64_t count; /* SHARED, PRIVATE: elements */
+    uint8_t space;        /* dlk_space */
+    uint8_t kind;         /* SHARED, PRIVATE: dlk_kind of the elements, for alignment and for typed printers */
+    int64_t count;        /* SHARED, PRIVATE: elements */
     dlk_buffer_role role; /* GLOBAL */
     bool written;
     bool noalias; /* GLOBAL: proven by the plan to share no byte with any other buffer */
@@ -141,7 +142,7 @@ typedef struct dlk_func {
  *     void kernel(const uint64_t *arguments, int64_t first_item, int64_t end_item); */
 
 dlk_func *dlk_func_create(dlk_arena *arena, const dlk_target *target);
-int dlk_func_buffer(dlk_func *func, dlk_buffer_role role, bool written);      /* finds or adds a GLOBAL buffer */
+int dlk_func_buffer(dlk_func *func, dlk_buffer_role role, bool written); /* finds or adds a GLOBAL buffer */
 int dlk_func_local(dlk_func *func, dlk_space space, dlk_kind kind, int64_t count);
 dlk_val dlk_func_uniform(dlk_func *func, dlk_uniform uniform); /* finds or adds; gives its UNIFORM node's value,
                                                                   made at the start of the function's body */
