@@ -16,7 +16,7 @@ void *dlk_alloc_forever(size_t bytes);
 uint64_t dlk_alloc_calls(void); /* allocations since start, for the test that a warm launch makes none */
 int64_t dlk_alloc_live(void);   /* blocks not yet freed */
 
-/* a * b and a + b for sizes; false on overflow. */
+/* a * b, a + b and a - b for sizes; false on overflow. */
 static inline _Bool dlk_mul_i64(int64_t a, int64_t b, int64_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);
@@ -24,6 +24,10 @@ static inline _Bool dlk_mul_i64(int64_t a, int64_t b, int64_t *out)
 static inline _Bool dlk_add_i64(int64_t a, int64_t b, int64_t *out)
 {
     return !__builtin_add_overflow(a, b, out);
+}
+static inline _Bool dlk_sub_i64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_sub_overflow(a, b, out);
 }
 
 #endif

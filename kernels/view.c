@@ -144,7 +144,8 @@ static bool find_span(dlk_view *view)
         if (!dlk_add_i64(*side, reach, side))
             return false;
     }
-    return true;
+    int64_t span; /* sums of steps along several axes stay within it */
+    return dlk_sub_i64(view->high, view->low, &span);
 }
 
 static dlk_status check_memory(const DLTensor *tensor, dlk_argument argument, bool needs_data, dlk_view *view)

@@ -22,8 +22,8 @@ static const char *test_skipped;
 
 /* Out of memory is NULL under sanitizers too, as tests of huge sizes expect. */
 // NOLINTBEGIN(bugprone-reserved-identifier)
-const char *__asan_default_options(void);
-const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1:detect_stack_use_after_return=1";

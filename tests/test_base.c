@@ -149,6 +149,8 @@ TEST(alloc_checked_arithmetic)
     CHECK(!dlk_mul_i64(INT64_C(1) << 32, INT64_C(1) << 31, &out));
     CHECK(dlk_add_i64(INT64_MAX, INT64_MIN, &out) && out == -1);
     CHECK(!dlk_add_i64(INT64_MAX, 1, &out));
+    CHECK(dlk_sub_i64(INT64_MIN, -1, &out) && out == -INT64_MAX);
+    CHECK(!dlk_sub_i64(INT64_MAX, -1, &out));
 }
 
 /* ---- arena ---- */

@@ -5,9 +5,12 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { FILES_MAX = 4096, INPUT_MAX = 1 << 16 };
+enum { FILES_MAX = 4096, INPUT_MAX = 1 << 16, SECONDS_MAX = 60 };
 
 typedef struct input {
     uint8_t *data;
@@ -115,6 +118,45 @@ static void change(input *x)
         ways[random_below(sizeof ways / sizeof *ways)](x);
 }
 
+/* ---- The input that is running when the program dies is left behind, to be given to the target again ---- */
+
+static const input *running;
+static char kept_path[256];
+
+static void keep(int signal_number)
+{
+    const int file = running ? open(kept_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+    if (file >= 0 && write(file, running->data, running->size) >= 0)
+        (void)!write(STDERR_FILENO, kept_path, strlen(kept_path));
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+/* Sanitizers end by abort, so that the handler sees their findings too. */
+// NOLINTBEGIN(bugprone-reserved-identifier)
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__ubsan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "abort_on_error=1:handle_abort=0:allocator_may_return_null=1";
+}
+const char *__ubsan_default_options(void)
+{
+    return "abort_on_error=1:print_stacktrace=1";
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+static void watch(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+    snprintf(kept_path, sizeof kept_path, "%s.last", slash ? slash + 1 : program);
+    signal(SIGABRT, keep);
+    signal(SIGALRM, keep);
+#if !defined(__SANITIZE_ADDRESS__)
+    signal(SIGSEGV, keep);
+#endif
+}
+
 /* An own block of exactly the input's size, so that a sanitizer sees a read behind it. */
 static void run(const input *x)
 {
@@ -122,26 +164,16 @@ static void run(const input *x)
     if (!copy)
         exit(1);
     memcpy(copy, x->data, x->size);
+    running = x;
+    alarm(SECONDS_MAX);
     LLVMFuzzerTestOneInput(copy, x->size);
     free(copy);
-}
-
-/* The input that is running when the program dies is left behind, to be given to the target again. */
-static void keep(const input *x, const char *program)
-{
-    const char *slash = strrchr(program, '/');
-    char path[256];
-    snprintf(path, sizeof path, "%s.last", slash ? slash + 1 : program);
-    FILE *file = fopen(path, "wbe");
-    if (!file)
-        return;
-    fwrite(x->data, 1, x->size, file);
-    fclose(file);
 }
 
 int main(int argc, char **argv)
 {
     long rounds = 1000;
+    watch(argv[0]);
     for (int i = 1; i < argc; i++) {
         if (!strncmp(argv[i], "--rounds=", 9))
             rounds = strtol(argv[i] + 9, NULL, 10);
@@ -162,7 +194,6 @@ int main(int argc, char **argv)
         memcpy(changed.data, from->data, from->size);
         changed.size = from->size;
         change(&changed);
-        keep(&changed, argv[0]);
         run(&changed);
     }
     free(changed.data);

@@ -50,8 +50,8 @@ static inline int fuzz_choice(fuzz_bytes *in, int n)
 /* Mostly small, sometimes at an edge, sometimes anything. */
 static inline int64_t fuzz_int(fuzz_bytes *in)
 {
-    static const int64_t edges[] = {INT64_MAX,           INT64_MIN,          INT64_C(1) << 32,  INT64_C(-1) << 31,
-                                    INT64_C(1) << 62,    INT64_C(-1) << 62,  INT64_MAX / 2 + 1, (INT64_C(1) << 31) - 1,
+    static const int64_t edges[] = {INT64_MAX,           INT64_MIN,           INT64_C(1) << 32,  -(INT64_C(1) << 31),
+                                    INT64_C(1) << 62,    -(INT64_C(1) << 62), INT64_MAX / 2 + 1, (INT64_C(1) << 31) - 1,
                                     INT64_C(4294967295), INT64_C(1000000007)};
     const uint8_t byte = fuzz_byte(in);
     if (byte < 224)
