@@ -11,9 +11,13 @@ dlk_status dlk_fail(dlk_status code, const char *format, ...) __attribute__((for
 /* Puts "<frame>: " before the thread's message, for a caller that knows more; returns `code`. */
 dlk_status dlk_fail_in(dlk_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-#ifdef __clang_analyzer__ /* which then knows that a failure is never DLK_OK */
-#    define dlk_fail(code, ...) (dlk_fail(code, __VA_ARGS__), (code))
-#endif
+/* So that compilers and analysers see that a failure is the code given, hence not DLK_OK, without looking into status.c. */
+#define dlk_fail(code, ...)                  \
+    ({                                       \
+        const dlk_status fail_code = (code); \
+        dlk_fail(fail_code, __VA_ARGS__);    \
+        fail_code;                           \
+    })
 
 #define DLK_TRY(call)                   \
     do {                                \
