@@ -424,6 +424,20 @@ dlk_val dlk_walk_widen(dlk_walk *walk, dlk_val value, int lanes)
     return dlk_ir_splat(walk->func, value, lanes);
 }
 
+void dlk_walk_close(const dlk_prog *prog, bool *in, bool usual)
+{
+    for (int i = prog->n_nodes - 1; i >= 0; i--) {
+        const dlk_pnode *node = &prog->nodes[i];
+        if (!in[i])
+            continue;
+        for (int k = 0, n = operand_count(node); k < n; k++)
+            in[operand(node, k)] = true;
+        const int first = usual && node->op == DLK_PROG_RARE ? node->n : 0;
+        for (int k = first, n = list_length(node); k < n; k++)
+            in[node->list[k]] = true;
+    }
+}
+
 /* ---- Small helpers ------------------------------------------------------------------------------------------------ */
 
 dlk_val dlk_emit_add(dlk_func *func, dlk_val a, dlk_val b)

@@ -57,6 +57,10 @@ void dlk_walk_hoist(dlk_walk *walk, dlk_ref node);
 /* `value` with `lanes` lanes: splat when it has one. */
 dlk_val dlk_walk_widen(dlk_walk *walk, dlk_val value, int lanes);
 
+/* Adds to the set `in` (by node) all that its members are computed from, not going into reductions; `usual`: nor into
+ * rare arms. */
+void dlk_walk_close(const dlk_prog *prog, bool *in, bool usual);
+
 /* Small helpers on i64, one lane, and on predicates that schedules write often. */
 dlk_val dlk_emit_add(dlk_func *func, dlk_val a, dlk_val b);
 dlk_val dlk_emit_sub(dlk_func *func, dlk_val a, dlk_val b);

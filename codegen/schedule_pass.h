@@ -1,0 +1,83 @@
+/* Passes: which reductions go over a row together, and the two ways of going over it: lanes along the reduced axis
+ * (schedule_inner.c) or along the kept one (schedule_outer.c). schedule_row.c puts passes together. */
+#ifndef DLK_CODEGEN_SCHEDULE_PASS_H
+#define DLK_CODEGEN_SCHEDULE_PASS_H
+
+#include "codegen/schedule_cpu.h"
+
+/* One reduction of a pass. */
+typedef struct dlk_tally {
+    int index; /* in prog->reduces */
+    const dlk_reduction *reduction;
+    bool takes_leaves; /* its elements are states of whole leaves */
+    dlk_counter counter;
+} dlk_tally;
+
+/* Reductions that go over the row together: they have one tree, so one shape of leaf. */
+typedef struct dlk_pass {
+    int lanes;        /* L */
+    bool is_free;     /* all of them: rows and lanes may be visited in any order */
+    dlk_tally *tally; /* element and leaf reducers: their results are wanted */
+    int n_tallies;
+    dlk_tally *inner; /* in_leaf reductions that the leaf reducers need */
+    int n_inner, n_inner_levels;
+} dlk_pass;
+
+static inline int64_t dlk_pass_leaf(const dlk_pass *pass)
+{
+    return (int64_t)pass->lanes * DLK_LEAF_ROWS;
+}
+
+/* The passes for the reductions of `level`, *n of them. */
+dlk_pass *dlk_cpu_passes(dlk_cpu *cpu, int level, int *n);
+
+/* What one going over a leaf computes: the in_leaf reductions of `level`, and with level 0 the element reducers. */
+#define DLK_SET_MAX 32
+typedef struct dlk_set {
+    dlk_tally *tally[DLK_SET_MAX];
+    int n;
+    bool has_identity; /* all of them */
+} dlk_set;
+dlk_set dlk_pass_set(dlk_pass *pass, int level);
+/* Cost of its elements and joins. */
+dlk_cost dlk_set_cost(dlk_cpu *cpu, const dlk_set *set);
+
+/* Calls that evaluate the elements of a set in the innermost region. */
+void dlk_set_elements(dlk_cpu *cpu, const dlk_set *set, dlk_state *out);
+void dlk_set_join(dlk_cpu *cpu, const dlk_set *set, dlk_state *states, const dlk_state *right);
+/* Nothing for each. */
+void dlk_set_nothing(dlk_cpu *cpu, const dlk_set *set, int lanes, dlk_state *out);
+/* States through the values that loops carry and arms yield. with_presence: of those without identity. */
+#define DLK_SET_VALUES (DLK_SET_MAX * (DLK_STATE_MAX + 1))
+int dlk_set_pack(dlk_cpu *cpu, const dlk_set *set, bool with_presence, const dlk_state *states, dlk_val *values);
+void dlk_set_unpack(const dlk_set *set, bool with_presence, const dlk_val *values, dlk_state *states);
+
+/* Evaluates what the elements of all reductions and the outputs need and can be had here. */
+void dlk_cpu_hoist_all(dlk_cpu *cpu);
+/* In this region a leaf has `count` elements (i64). */
+void dlk_cpu_bind_leaf_count(dlk_cpu *cpu, dlk_val count);
+/* The state of the leaf whose in_leaf reductions are bound. */
+dlk_state dlk_cpu_leaf_state(dlk_cpu *cpu, const dlk_tally *tally);
+
+/* Over the elements `range` of the row at the innermost place, lanes along the reduced axis: states of one lane, one for
+ * each tally. */
+void dlk_cpu_inner_pass(dlk_cpu *cpu, dlk_pass *pass, dlk_range range, dlk_state *out);
+/* The same from partial results over runs of leaves. */
+void dlk_cpu_leaves_pass(dlk_cpu *cpu, dlk_pass *pass, dlk_range range, dlk_state *out);
+
+/* Columns side by side, lanes along the kept axis. */
+typedef struct dlk_strip {
+    int lanes;   /* of one vector */
+    int vectors; /* of a whole strip */
+    dlk_range columns;
+    const dlk_place *outer; /* before the kept axis is entered */
+    bool is_open;           /* its only vector is the innermost place */
+} dlk_strip;
+/* As many vectors as the scratch of these passes allows. */
+int dlk_cpu_strip_vectors(const dlk_pass *passes, int n, int lanes);
+dlk_place dlk_cpu_strip_place(dlk_cpu *cpu, const dlk_strip *strip, dlk_val slot);
+void dlk_cpu_outer_pass(dlk_cpu *cpu, dlk_pass *pass, const dlk_strip *strip, dlk_range range);
+/* After it: the states of the columns from `slot` (i64) on. */
+void dlk_cpu_outer_states(dlk_cpu *cpu, const dlk_pass *pass, dlk_val slot, dlk_range range, dlk_state *out);
+
+#endif
