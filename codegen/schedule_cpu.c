@@ -402,11 +402,22 @@ dlk_cost dlk_cpu_cost(const dlk_cpu *cpu, const bool *in)
     return cost;
 }
 
+/* Complex elements take two registers each, and both words in one access at most DLK_LANES_MAX. */
+static bool has_pairs(const dlk_cpu *cpu)
+{
+    for (int i = 0; i < cpu->n_slots; i++)
+        if (cpu->slot[i].parts == 2)
+            return true;
+    return false;
+}
+
 int dlk_cpu_lanes(const dlk_cpu *cpu, dlk_cost cost)
 {
     const int registers = cost.weight <= 12 ? 4 : cost.weight <= 4 * DLK_CPU_HEAVY ? 2 : 1;
-    const int lanes = registers * cpu->target->vector_bytes / cost.widest;
-    return lanes > DLK_LANES_MAX ? DLK_LANES_MAX : lanes < 1 ? 1 : lanes;
+    const int pair = has_pairs(cpu) ? 2 : 1;
+    const int lanes = registers * cpu->target->vector_bytes / (cost.widest * pair);
+    const int most = DLK_LANES_MAX / pair;
+    return lanes > most ? most : lanes < 1 ? 1 : lanes;
 }
 
 /* ---- Entry -------------------------------------------------------------------------------------------------------- */

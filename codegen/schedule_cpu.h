@@ -80,6 +80,11 @@ int dlk_cpu_lanes(const dlk_cpu *cpu, dlk_cost cost);
 dlk_val dlk_cpu_loop(dlk_cpu *cpu, dlk_val lo, dlk_val hi, int64_t step);
 void dlk_cpu_loop_end(dlk_cpu *cpu, dlk_val loop);
 
+/* Output k has the full shape. */
+bool dlk_cpu_is_mapped(const dlk_cpu *cpu, int k);
+dlk_cost dlk_cpu_map_cost(dlk_cpu *cpu);
+/* Evaluates and stores the outputs of full shape at the innermost place; `streamed` past the cache, or -1. */
+void dlk_cpu_store_mapped(dlk_cpu *cpu, int streamed, int alignment);
 /* Evaluates what outputs of full shape need and can be had here. */
 void dlk_cpu_hoist_outputs(dlk_cpu *cpu);
 /* Outputs of full shape, along `axis` over `range`, from the place of a row. */

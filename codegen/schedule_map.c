@@ -2,7 +2,7 @@
 #include "codegen/schedule_cpu.h"
 
 /* In a program without reductions every output has the full shape. */
-static bool is_mapped(const dlk_cpu *cpu, int k)
+bool dlk_cpu_is_mapped(const dlk_cpu *cpu, int k)
 {
     return cpu->prog->n_reduces == 0 || cpu->prog->outputs[k].scope == DLK_SCOPE_ELEMENT;
 }
@@ -11,7 +11,7 @@ static bool is_mapped(const dlk_cpu *cpu, int k)
 static void each_word(dlk_cpu *cpu, void (*visit)(dlk_walk *walk, dlk_ref word))
 {
     for (int k = 0; k < cpu->prog->n_outputs; k++)
-        for (int part = 0; part < cpu->slot[cpu->first_output + k].parts && is_mapped(cpu, k); part++)
+        for (int part = 0; part < cpu->slot[cpu->first_output + k].parts && dlk_cpu_is_mapped(cpu, k); part++)
             visit(cpu->walk, cpu->prog->outputs[k].part[part]);
 }
 
@@ -25,22 +25,24 @@ void dlk_cpu_hoist_outputs(dlk_cpu *cpu)
     each_word(cpu, dlk_walk_hoist);
 }
 
-static dlk_cost map_cost(dlk_cpu *cpu)
+dlk_cost dlk_cpu_map_cost(dlk_cpu *cpu)
 {
     const dlk_prog *prog = cpu->prog;
     bool *in = DLK_NEW_ARRAY(cpu->func->arena, bool, prog->n_nodes);
-    int narrowest_pair = 0;
     for (int k = 0; k < prog->n_outputs; k++)
-        for (int part = 0; part < cpu->slot[cpu->first_output + k].parts && is_mapped(cpu, k); part++)
+        for (int part = 0; part < cpu->slot[cpu->first_output + k].parts && dlk_cpu_is_mapped(cpu, k); part++)
             in[prog->outputs[k].part[part]] = true;
-    for (int i = 0; i < cpu->n_slots; i++)
-        narrowest_pair |= cpu->slot[i].parts == 2;
     dlk_walk_close(prog, in, true);
-    dlk_cost cost = dlk_cpu_cost(cpu, in);
-    /* Two words an element fill twice the registers, and both must fit one access. */
-    if (narrowest_pair)
-        cost.widest *= 2;
-    return cost;
+    return dlk_cpu_cost(cpu, in);
+}
+
+/* All are computed before the first is stored, as an output may lie exactly on an input. */
+void dlk_cpu_store_mapped(dlk_cpu *cpu, int streamed, int alignment)
+{
+    each_word(cpu, evaluate);
+    for (int k = 0; k < cpu->prog->n_outputs; k++)
+        if (dlk_cpu_is_mapped(cpu, k))
+            dlk_cpu_store_output(cpu, k, k == streamed ? alignment : 0);
 }
 
 /* ---- Columns ------------------------------------------------------------------------------------------------------ */
@@ -53,18 +55,14 @@ typedef struct columns {
     int alignment; /* bytes that these are a multiple of */
 } columns;
 
-/* One vector of every output from column `at` on. All are computed before the first is stored, as an output may lie
- * exactly on an input. */
+/* One vector of every output from column `at` on. */
 static void vector(const columns *c, dlk_val at, dlk_val count, dlk_val full, bool is_aligned)
 {
     dlk_cpu *cpu = c->cpu;
     dlk_place place = dlk_cpu_enter_lanes(cpu, c->row, c->axis, at, c->lanes, count);
     place.full = full;
     const dlk_place *before = dlk_cpu_push(cpu, &place);
-    each_word(cpu, evaluate);
-    for (int k = 0; k < cpu->prog->n_outputs; k++)
-        if (is_mapped(cpu, k))
-            dlk_cpu_store_output(cpu, k, is_aligned && k == c->streamed ? c->alignment : 0);
+    dlk_cpu_store_mapped(cpu, is_aligned ? c->streamed : -1, c->alignment);
     dlk_cpu_pop(cpu, before);
 }
 
@@ -115,7 +113,8 @@ static void choose_streamed(columns *c)
     for (int k = cpu->prog->n_outputs - 1; k >= 0; k--) {
         const dlk_slot *slot = &cpu->slot[cpu->first_output + k];
         const int bytes = dlk_kind_bytes(slot->kind);
-        if (!is_mapped(cpu, k) || slot->parts != 1 || slot->stride[c->axis] != DLK_STRIDE_UNIT || slot->align != bytes)
+        if (!dlk_cpu_is_mapped(cpu, k) || slot->parts != 1 || slot->stride[c->axis] != DLK_STRIDE_UNIT ||
+            slot->align != bytes)
             continue;
         if (c->lanes * bytes < 16)
             continue;
@@ -138,7 +137,7 @@ static void one_body(const columns *c, dlk_range range)
 void dlk_cpu_map_columns(dlk_cpu *cpu, const dlk_place *row, int axis, dlk_range range, bool nontemporal)
 {
     dlk_func *func = cpu->func;
-    const dlk_cost cost = map_cost(cpu);
+    const dlk_cost cost = dlk_cpu_map_cost(cpu);
     columns c = {cpu, row, axis, dlk_cpu_lanes(cpu, cost), -1, 0};
     if (nontemporal)
         choose_streamed(&c);

@@ -31,6 +31,9 @@ static inline int64_t dlk_pass_leaf(const dlk_pass *pass)
 /* The passes for the reductions of `level`, *n of them. */
 dlk_pass *dlk_cpu_passes(dlk_cpu *cpu, int level, int *n);
 
+/* State components number those of all reductions of the program, one after the other. */
+int dlk_cpu_first_component(const dlk_prog *prog, int index);
+
 /* What one going over a leaf computes: the in_leaf reductions of `level`, and with level 0 the element reducers. */
 #define DLK_SET_MAX 32
 typedef struct dlk_set {

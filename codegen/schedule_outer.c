@@ -1,0 +1,354 @@
+/* Reductions with lanes along the kept axis: strips of columns. The 16 rows of a lane of the tree are 16 streams joined
+ * in registers; lanes are visited in bit-reversed order, in which folding them by halves is the binary counter itself,
+ * and since a leaf is a power of two of visits, one counter serves lanes and leaves. */
+#include "codegen/schedule_pass.h"
+
+#define STRIP_BYTES       2048  /* of one row of a strip: long enough for the prefetcher */
+#define SCRATCH_BYTES     98304 /* of all counters */
+#define STRIP_LEAF_LEVELS 34    /* leaves: 2^34, days of reading */
+
+static int lane_levels(const dlk_pass *pass)
+{
+    return __builtin_ctz((unsigned)pass->lanes);
+}
+
+/* ---- Strips ------------------------------------------------------------------------------------------------------- */
+
+static int state_bytes(const dlk_tally *tally)
+{
+    int bytes = !tally->reduction->has_identity;
+    for (int k = 0; k < tally->reduction->n; k++)
+        bytes += tally->reduction->kind[k] == DLK_P1 ? 1 : dlk_kind_bytes(tally->reduction->kind[k]);
+    return bytes;
+}
+
+static bool is_free(const dlk_tally *tally)
+{
+    return tally->reduction->is_free && !tally->takes_leaves;
+}
+
+static int levels(const dlk_pass *pass, const dlk_tally *tally)
+{
+    if (is_free(tally))
+        return 1;
+    if (tally->reduction->in_leaf)
+        return lane_levels(pass) + 1;
+    return STRIP_LEAF_LEVELS + (tally->takes_leaves ? 0 : lane_levels(pass));
+}
+
+/* Of one column: scratch, and the widest state. */
+static int column_bytes(const dlk_pass *pass, int *widest)
+{
+    int bytes = 0;
+    for (int t = 0; t < pass->n_tallies + pass->n_inner; t++) {
+        const dlk_tally *tally = t < pass->n_tallies ? &pass->tally[t] : &pass->inner[t - pass->n_tallies];
+        const int one = state_bytes(tally);
+        bytes += one * levels(pass, tally);
+        *widest = one > *widest ? one : *widest;
+    }
+    return bytes;
+}
+
+int dlk_cpu_strip_vectors(const dlk_pass *passes, int n, int lanes)
+{
+    int bytes = 0, widest = 1;
+    for (int p = 0; p < n; p++)
+        bytes += column_bytes(&passes[p], &widest);
+    int columns = STRIP_BYTES / widest;
+    if (bytes > 0 && columns > SCRATCH_BYTES / bytes)
+        columns = SCRATCH_BYTES / bytes;
+    return columns < lanes ? 1 : columns / lanes;
+}
+
+dlk_place dlk_cpu_strip_place(dlk_cpu *cpu, const dlk_strip *strip, dlk_val slot)
+{
+    dlk_func *func = cpu->func;
+    const dlk_val column = dlk_emit_add(func, strip->columns.lo, slot);
+    const dlk_val left = dlk_emit_sub(func, strip->columns.hi, column);
+    dlk_place place = dlk_cpu_enter_lanes(cpu, strip->outer, 1 - cpu->nest->reduced_axis, column, strip->lanes, left);
+    place.full = dlk_ir_prim(func, DLK_PRIM_SLE, dlk_ir_i64(func, strip->lanes), left, DLK_NONE);
+    return place;
+}
+
+/* ---- Vectors of a strip ------------------------------------------------------------------------------------------- */
+
+/* A region for each vector of the strip: a loop, or the one that is open already. */
+typedef struct vectors {
+    const dlk_strip *strip;
+    dlk_val loop, slot;
+    dlk_place place;
+    const dlk_place *before;
+} vectors;
+
+static void vectors_begin(dlk_cpu *cpu, const dlk_strip *strip, vectors *v)
+{
+    dlk_func *func = cpu->func;
+    v->strip = strip;
+    v->slot = dlk_ir_i64(func, 0);
+    v->loop = DLK_NONE;
+    v->place = *cpu->place;
+    if (!strip->is_open) {
+        const dlk_val width = dlk_emit_sub(func, strip->columns.hi, strip->columns.lo);
+        v->loop = dlk_cpu_loop(cpu, v->slot, width, strip->lanes);
+        v->slot = dlk_ir_loop_index(func, v->loop);
+        v->place = dlk_cpu_strip_place(cpu, strip, v->slot);
+    }
+    v->before = dlk_cpu_push(cpu, &v->place);
+}
+
+static void vectors_end(dlk_cpu *cpu, vectors *v)
+{
+    dlk_cpu_pop(cpu, v->before);
+    if (v->loop != DLK_NONE)
+        dlk_cpu_loop_end(cpu, v->loop);
+}
+
+/* ---- A visit: one lane of a leaf, for one vector of columns ------------------------------------------------------- */
+
+typedef struct visit {
+    dlk_cpu *cpu;
+    const dlk_set *set;
+    dlk_val first; /* index of the lane's first element */
+    dlk_val rows;  /* elements of the lane */
+    int stride;    /* from one to the next */
+} visit;
+
+static void element(const visit *v, dlk_val r, dlk_state *out)
+{
+    dlk_cpu *cpu = v->cpu;
+    const dlk_val at = dlk_emit_add(cpu->func, v->first, dlk_emit_mul_const(cpu->func, r, v->stride));
+    const dlk_place place = dlk_cpu_enter(cpu, cpu->place, cpu->nest->reduced_axis, at);
+    const dlk_place *before = dlk_cpu_push(cpu, &place);
+    dlk_set_elements(cpu, v->set, out);
+    dlk_cpu_pop(cpu, before);
+}
+
+static void join_elements(const visit *v, int64_t lo, dlk_state *states)
+{
+    dlk_cpu *cpu = v->cpu;
+    dlk_func *func = cpu->func;
+    dlk_val values[DLK_SET_VALUES];
+    dlk_state right[DLK_SET_MAX];
+    const int n = dlk_set_pack(cpu, v->set, false, states, values);
+    const dlk_val loop = dlk_ir_loop_begin(func, dlk_ir_i64(func, lo), v->rows, dlk_ir_i64(func, 1), values, n);
+    for (int k = 0; k < n; k++)
+        values[k] = dlk_ir_loop_carried(func, loop, k);
+    dlk_set_unpack(v->set, false, values, states);
+    element(v, dlk_ir_loop_index(func, loop), right);
+    dlk_set_join(cpu, v->set, states, right);
+    dlk_set_pack(cpu, v->set, false, states, values);
+    dlk_ir_loop_end(func, loop, values, DLK_NONE);
+    for (int k = 0; k < n; k++)
+        values[k] = dlk_ir_result(func, loop, k);
+    dlk_set_unpack(v->set, false, values, states);
+}
+
+/* The elements of the lane joined. With an identity an absent lane is that; without, it is not there. */
+static void join_lane(const visit *v, dlk_state *states)
+{
+    dlk_cpu *cpu = v->cpu;
+    dlk_func *func = cpu->func;
+    const int lanes = cpu->place->lanes;
+    if (v->set->has_identity) {
+        dlk_set_nothing(cpu, v->set, lanes, states);
+        join_elements(v, 0, states);
+        return;
+    }
+    dlk_val values[DLK_SET_VALUES];
+    const dlk_val any = dlk_emit_slt(func, dlk_ir_i64(func, 0), v->rows);
+    const dlk_val branch = dlk_ir_if_begin(func, any, false);
+    element(v, dlk_ir_i64(func, 0), states);
+    join_elements(v, 1, states);
+    const int n = dlk_set_pack(cpu, v->set, true, states, values);
+    dlk_ir_if_else(func, branch, values, n);
+    dlk_set_nothing(cpu, v->set, lanes, states);
+    dlk_set_pack(cpu, v->set, true, states, values);
+    dlk_ir_if_end(func, branch, values);
+    for (int k = 0; k < n; k++)
+        values[k] = dlk_ir_result(func, branch, k);
+    dlk_set_unpack(v->set, true, values, states);
+}
+
+/* ---- A leaf ------------------------------------------------------------------------------------------------------- */
+
+typedef struct strip_leaf {
+    dlk_cpu *cpu;
+    dlk_pass *pass;
+    const dlk_strip *strip;
+    dlk_val first;  /* index of its first element */
+    dlk_val count;  /* elements */
+    dlk_val number; /* leaves before it */
+} strip_leaf;
+
+/* In the region of a vector: results of in_leaf reductions below `level`. */
+static void bind_inner(const strip_leaf *l, dlk_val slot, int level)
+{
+    dlk_cpu *cpu = l->cpu;
+    dlk_cpu_bind_leaf_count(cpu, l->count);
+    for (int t = 0; t < l->pass->n_inner; t++) {
+        const dlk_tally *tally = &l->pass->inner[t];
+        if (tally->reduction->level >= level)
+            continue;
+        const dlk_val n = dlk_ir_i64(cpu->func, l->pass->lanes);
+        const dlk_state total = dlk_counter_finish(cpu->walk, &tally->counter, slot, n);
+        dlk_walk_bind_reduce(cpu->walk, tally->index, total.part);
+    }
+}
+
+static dlk_val bit_reversed(const strip_leaf *l, dlk_val j)
+{
+    const int lanes = l->pass->lanes, bits = lane_levels(l->pass);
+    uint64_t *table = DLK_NEW_ARRAY(l->cpu->func->arena, uint64_t, lanes);
+    for (int i = 0; i < lanes; i++)
+        for (int b = 0; b < bits; b++)
+            table[i] |= (uint64_t)((i >> b) & 1) << (bits - 1 - b);
+    return dlk_ir_table(l->cpu->func, dlk_func_table(l->cpu->func, DLK_I64, table, lanes), j);
+}
+
+/* Elements lane, lane + L, ... below count. */
+static dlk_val rows_of_lane(const strip_leaf *l, dlk_val lane)
+{
+    dlk_func *func = l->cpu->func;
+    const dlk_val up = dlk_emit_add_const(func, dlk_emit_sub(func, l->count, lane), l->pass->lanes - 1);
+    return dlk_ir_prim(func, DLK_PRIM_ASHR, up, dlk_ir_i64(func, lane_levels(l->pass)), DLK_NONE);
+}
+
+static void push_lane(const strip_leaf *l, const dlk_set *set, dlk_val slot, dlk_val j, const dlk_state *states)
+{
+    dlk_func *func = l->cpu->func;
+    const dlk_val before = dlk_emit_mul_const(func, l->number, l->pass->lanes);
+    for (int t = 0; t < set->n; t++) {
+        const dlk_tally *tally = set->tally[t];
+        const dlk_val number = tally->reduction->in_leaf ? j : dlk_emit_add(func, before, j);
+        dlk_counter_push(l->cpu->walk, &tally->counter, slot, number, states[t]);
+    }
+}
+
+static void set_over_leaf(const strip_leaf *l, const dlk_set *set, int level)
+{
+    dlk_cpu *cpu = l->cpu;
+    dlk_func *func = cpu->func;
+    const bool any_order = l->pass->is_free && l->pass->n_inner == 0;
+    const dlk_val visits = dlk_cpu_loop(cpu, dlk_ir_i64(func, 0), dlk_ir_i64(func, l->pass->lanes), 1);
+    const dlk_val j = dlk_ir_loop_index(func, visits), lane = any_order ? j : bit_reversed(l, j);
+    const visit v = {cpu, set, dlk_emit_add(func, l->first, lane), rows_of_lane(l, lane), l->pass->lanes};
+    dlk_state states[DLK_SET_MAX];
+    vectors each;
+    vectors_begin(cpu, l->strip, &each);
+    bind_inner(l, each.slot, level);
+    dlk_cpu_hoist_all(cpu);
+    join_lane(&v, states);
+    push_lane(l, set, each.slot, j, states);
+    vectors_end(cpu, &each);
+    dlk_cpu_loop_end(cpu, visits);
+}
+
+static void push_leaf_states(const strip_leaf *l)
+{
+    dlk_cpu *cpu = l->cpu;
+    bool any = false;
+    for (int t = 0; t < l->pass->n_tallies; t++)
+        any |= l->pass->tally[t].takes_leaves;
+    if (!any)
+        return;
+    vectors each;
+    vectors_begin(cpu, l->strip, &each);
+    bind_inner(l, each.slot, l->pass->n_inner_levels);
+    for (int t = 0; t < l->pass->n_tallies; t++)
+        if (l->pass->tally[t].takes_leaves)
+            dlk_counter_push(cpu->walk, &l->pass->tally[t].counter, each.slot, l->number,
+                             dlk_cpu_leaf_state(cpu, &l->pass->tally[t]));
+    vectors_end(cpu, &each);
+}
+
+static void reset_free(const strip_leaf *l, dlk_tally *tallies, int n)
+{
+    bool any = false;
+    for (int t = 0; t < n; t++)
+        any |= is_free(&tallies[t]);
+    if (!any)
+        return;
+    vectors each;
+    vectors_begin(l->cpu, l->strip, &each);
+    for (int t = 0; t < n; t++)
+        dlk_counter_reset(l->cpu->walk, &tallies[t].counter, each.slot);
+    vectors_end(l->cpu, &each);
+}
+
+static void one_leaf(const strip_leaf *l)
+{
+    reset_free(l, l->pass->inner, l->pass->n_inner);
+    for (int level = 0; level == 0 || level < l->pass->n_inner_levels; level++) {
+        const dlk_set set = dlk_pass_set(l->pass, level);
+        if (set.n)
+            set_over_leaf(l, &set, level);
+    }
+    push_leaf_states(l);
+}
+
+/* ---- A strip ------------------------------------------------------------------------------------------------------ */
+
+static void make_counters(dlk_cpu *cpu, const dlk_pass *pass, dlk_tally *tallies, int n, const dlk_strip *strip)
+{
+    for (int t = 0; t < n; t++) {
+        dlk_tally *tally = &tallies[t];
+        const bool may_be_absent = !tally->reduction->has_identity && !tally->takes_leaves;
+        tally->counter = dlk_counter_create(cpu->func, tally->reduction, may_be_absent, levels(pass, tally),
+                                            (int64_t)strip->vectors * strip->lanes, strip->lanes, is_free(tally));
+    }
+}
+
+static dlk_val leaves_of(dlk_cpu *cpu, const dlk_pass *pass, dlk_range range)
+{
+    dlk_func *func = cpu->func;
+    const int64_t leaf = dlk_pass_leaf(pass);
+    const dlk_val up = dlk_emit_add_const(func, dlk_emit_sub(func, range.hi, range.lo), leaf - 1);
+    return dlk_ir_prim(func, DLK_PRIM_ASHR, up, dlk_ir_i64(func, __builtin_ctzll((uint64_t)leaf)), DLK_NONE);
+}
+
+void dlk_cpu_outer_pass(dlk_cpu *cpu, dlk_pass *pass, const dlk_strip *strip, dlk_range range)
+{
+    dlk_func *func = cpu->func;
+    const int64_t leaf = dlk_pass_leaf(pass);
+    strip_leaf l = {.cpu = cpu, .pass = pass, .strip = strip};
+    make_counters(cpu, pass, pass->tally, pass->n_tallies, strip);
+    make_counters(cpu, pass, pass->inner, pass->n_inner, strip);
+    reset_free(&l, pass->tally, pass->n_tallies);
+    const dlk_val loop = dlk_cpu_loop(cpu, dlk_ir_i64(func, 0), leaves_of(cpu, pass, range), 1);
+    l.number = dlk_ir_loop_index(func, loop);
+    l.first = dlk_emit_add(func, range.lo, dlk_emit_mul_const(func, l.number, leaf));
+    l.count = dlk_emit_smin(func, dlk_ir_i64(func, leaf), dlk_emit_sub(func, range.hi, l.first));
+    one_leaf(&l);
+    dlk_cpu_loop_end(cpu, loop);
+}
+
+static dlk_state tally_total(dlk_cpu *cpu, const dlk_pass *pass, const dlk_tally *tally, dlk_val slot, dlk_val leaves)
+{
+    const int64_t pushes = tally->takes_leaves ? 1 : pass->lanes;
+    const dlk_val n = dlk_emit_mul_const(cpu->func, leaves, pushes);
+    dlk_state total = dlk_counter_finish(cpu->walk, &tally->counter, slot, n);
+    total.present = DLK_NONE;
+    return total;
+}
+
+void dlk_cpu_outer_states(dlk_cpu *cpu, const dlk_pass *pass, dlk_val slot, dlk_range range, dlk_state *out)
+{
+    dlk_func *func = cpu->func;
+    const dlk_val leaves = leaves_of(cpu, pass, range);
+    dlk_set all = {.n = pass->n_tallies};
+    dlk_val values[DLK_SET_VALUES];
+    dlk_state nothing[DLK_SET_MAX];
+    for (int t = 0; t < all.n; t++)
+        all.tally[t] = &pass->tally[t];
+    const dlk_val branch = dlk_ir_if_begin(func, dlk_emit_slt(func, dlk_ir_i64(func, 0), leaves), false);
+    for (int t = 0; t < all.n; t++)
+        out[t] = tally_total(cpu, pass, &pass->tally[t], slot, leaves);
+    const int n = dlk_set_pack(cpu, &all, false, out, values);
+    dlk_ir_if_else(func, branch, values, n);
+    dlk_set_nothing(cpu, &all, cpu->place->lanes, nothing);
+    dlk_set_pack(cpu, &all, false, nothing, values);
+    dlk_ir_if_end(func, branch, values);
+    for (int k = 0; k < n; k++)
+        values[k] = dlk_ir_result(func, branch, k);
+    dlk_set_unpack(&all, false, values, out);
+}

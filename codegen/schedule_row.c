@@ -1,0 +1,276 @@
+/* Reductions and row kernels: stages over a row, each of which needs what the ones before it reduced; then what is of
+ * the row is stored, and what is of full shape is a map over the row once more. */
+#include "codegen/schedule_pass.h"
+
+#define STAGES_MAX 16
+
+typedef struct row {
+    dlk_cpu *cpu;
+    dlk_pass *passes[STAGES_MAX];
+    int n_passes[STAGES_MAX], n_stages;
+    bool has_map; /* an output of full shape */
+    int reduced, kept;
+} row;
+
+/* ---- What is left of a row ---------------------------------------------------------------------------------------- */
+
+static dlk_val number_of_runs(dlk_cpu *cpu)
+{
+    return cpu->nest->has_runs ? dlk_emit_role(cpu->func, DLK_UNIFORM_TILES, cpu->nest->reduced_axis)
+                               : dlk_ir_i64(cpu->func, 1);
+}
+
+/* Where the states of the innermost place go: [kept index][run]. */
+static dlk_mem state_mem(dlk_cpu *cpu, int component, dlk_kind kind)
+{
+    dlk_func *func = cpu->func;
+    const dlk_place *place = cpu->place;
+    const int64_t bytes = dlk_kind_bytes(kind);
+    const dlk_val runs = number_of_runs(cpu), run = dlk_cpu_tile_number(cpu, cpu->nest->reduced_axis);
+    const dlk_val at = dlk_emit_add(func, dlk_emit_mul(func, place->index[1 - cpu->nest->reduced_axis], runs),
+                                    cpu->nest->has_runs ? run : dlk_ir_i64(func, 0));
+    dlk_mem mem = {.buffer = dlk_func_buffer(func, (dlk_buffer_role){DLK_BUFFER_STATE_OUT, (uint8_t)component}, true),
+                   .offset = dlk_emit_mul_const(func, at, bytes),
+                   .step = DLK_STEP_UNIT,
+                   .stride = DLK_NONE,
+                   .count = place->count};
+    if (place->lanes > 1 && cpu->nest->has_runs) {
+        mem.step = DLK_STEP_UNIFORM;
+        mem.stride = dlk_emit_mul_const(func, runs, bytes);
+    }
+    return mem;
+}
+
+static void store_states(dlk_cpu *cpu, const dlk_tally *tally, const dlk_state *state)
+{
+    int component = dlk_cpu_first_component(cpu->prog, tally->index);
+    for (int k = 0; k < tally->reduction->n; k++, component++) {
+        const bool is_p1 = tally->reduction->kind[k] == DLK_P1;
+        const dlk_val value = is_p1 ? dlk_ir_convert(cpu->func, DLK_PRIM_ZEXT, DLK_I8, state->part[k]) : state->part[k];
+        dlk_ir_store(cpu->func, value, state_mem(cpu, component, is_p1 ? DLK_I8 : tally->reduction->kind[k]));
+    }
+}
+
+/* In the region of the row: what later stages and outputs may use from now on. */
+static void take_results(const row *r, const dlk_pass *pass, const dlk_state *states)
+{
+    for (int t = 0; t < pass->n_tallies; t++) {
+        if (r->cpu->nest->to == DLK_TO_STATES)
+            store_states(r->cpu, &pass->tally[t], &states[t]);
+        else
+            dlk_walk_bind_reduce(r->cpu->walk, pass->tally[t].index, states[t].part);
+    }
+}
+
+static void store_reduced_outputs(const row *r)
+{
+    dlk_cpu *cpu = r->cpu;
+    for (int k = 0; k < cpu->prog->n_outputs && cpu->nest->to == DLK_TO_RESULT; k++)
+        if (!dlk_cpu_is_mapped(cpu, k))
+            dlk_cpu_store_output(cpu, k, 0);
+}
+
+/* ---- Lanes along the reduced axis --------------------------------------------------------------------------------- */
+
+static void inner_row(row *r)
+{
+    dlk_cpu *cpu = r->cpu;
+    const dlk_range range = dlk_cpu_tile(cpu, r->reduced);
+    dlk_state states[DLK_SET_MAX];
+    for (int stage = 0; stage < r->n_stages; stage++) {
+        for (int p = 0; p < r->n_passes[stage]; p++) {
+            dlk_pass *pass = &r->passes[stage][p];
+            if (cpu->nest->from == DLK_FROM_LEAVES)
+                dlk_cpu_leaves_pass(cpu, pass, range, states);
+            else
+                dlk_cpu_inner_pass(cpu, pass, range, states);
+            take_results(r, pass, states);
+        }
+        dlk_cpu_hoist_all(cpu);
+    }
+    store_reduced_outputs(r);
+    if (r->has_map)
+        dlk_cpu_map_columns(cpu, cpu->place, r->reduced, range, cpu->nest->is_nontemporal);
+}
+
+static void inner_rows(row *r)
+{
+    dlk_cpu *cpu = r->cpu;
+    const dlk_range rows = dlk_cpu_tile(cpu, r->kept);
+    const dlk_val loop = dlk_cpu_loop(cpu, rows.lo, rows.hi, 1);
+    const dlk_place place = dlk_cpu_enter(cpu, cpu->place, r->kept, dlk_ir_loop_index(cpu->func, loop));
+    const dlk_place *before = dlk_cpu_push(cpu, &place);
+    dlk_cpu_hoist_all(cpu);
+    inner_row(r);
+    dlk_cpu_pop(cpu, before);
+    dlk_cpu_loop_end(cpu, loop);
+}
+
+/* ---- Lanes along the kept axis ------------------------------------------------------------------------------------ */
+
+static void widen_cost(dlk_cost *cost, dlk_cost other)
+{
+    cost->weight = other.weight > cost->weight ? other.weight : cost->weight;
+    cost->widest = other.widest > cost->widest ? other.widest : cost->widest;
+}
+
+static int strip_lanes(row *r)
+{
+    dlk_cost cost = {0, 1};
+    for (int stage = 0; stage < r->n_stages; stage++)
+        for (int p = 0; p < r->n_passes[stage]; p++)
+            for (int level = 0; level == 0 || level < r->passes[stage][p].n_inner_levels; level++) {
+                const dlk_set set = dlk_pass_set(&r->passes[stage][p], level);
+                widen_cost(&cost, dlk_set_cost(r->cpu, &set));
+            }
+    if (r->has_map)
+        widen_cost(&cost, dlk_cpu_map_cost(r->cpu));
+    return dlk_cpu_lanes(r->cpu, cost);
+}
+
+static void map_rows(row *r, dlk_range range)
+{
+    dlk_cpu *cpu = r->cpu;
+    const dlk_val loop = dlk_cpu_loop(cpu, range.lo, range.hi, 1);
+    const dlk_place place = dlk_cpu_enter(cpu, cpu->place, r->reduced, dlk_ir_loop_index(cpu->func, loop));
+    const dlk_place *before = dlk_cpu_push(cpu, &place);
+    dlk_cpu_store_mapped(cpu, -1, 0);
+    dlk_cpu_pop(cpu, before);
+    dlk_cpu_loop_end(cpu, loop);
+}
+
+/* A strip of one vector: its columns go through all stages while their rows are in cache. */
+static void open_strip(row *r, dlk_strip *strip, dlk_range range)
+{
+    dlk_cpu *cpu = r->cpu;
+    const dlk_val slot = dlk_ir_i64(cpu->func, 0);
+    dlk_state states[DLK_SET_MAX];
+    const dlk_place place = dlk_cpu_strip_place(cpu, strip, slot);
+    const dlk_place *before = dlk_cpu_push(cpu, &place);
+    strip->is_open = true;
+    dlk_cpu_hoist_all(cpu);
+    for (int stage = 0; stage < r->n_stages; stage++) {
+        for (int p = 0; p < r->n_passes[stage]; p++) {
+            dlk_pass *pass = &r->passes[stage][p];
+            dlk_cpu_outer_pass(cpu, pass, strip, range);
+            dlk_cpu_outer_states(cpu, pass, slot, range, states);
+            take_results(r, pass, states);
+        }
+        dlk_cpu_hoist_all(cpu);
+    }
+    store_reduced_outputs(r);
+    if (r->has_map)
+        map_rows(r, range);
+    dlk_cpu_pop(cpu, before);
+}
+
+/* One stage over a wide strip, then the results vector by vector. */
+static void wide_strip(row *r, dlk_strip *strip, dlk_range range)
+{
+    dlk_cpu *cpu = r->cpu;
+    dlk_func *func = cpu->func;
+    for (int p = 0; p < r->n_passes[0]; p++)
+        dlk_cpu_outer_pass(cpu, &r->passes[0][p], strip, range);
+    const dlk_val width = dlk_emit_sub(func, strip->columns.hi, strip->columns.lo);
+    const dlk_val loop = dlk_cpu_loop(cpu, dlk_ir_i64(func, 0), width, strip->lanes);
+    const dlk_val slot = dlk_ir_loop_index(func, loop);
+    const dlk_place place = dlk_cpu_strip_place(cpu, strip, slot);
+    const dlk_place *before = dlk_cpu_push(cpu, &place);
+    for (int p = 0; p < r->n_passes[0]; p++) {
+        dlk_state states[DLK_SET_MAX];
+        dlk_cpu_outer_states(cpu, &r->passes[0][p], slot, range, states);
+        take_results(r, &r->passes[0][p], states);
+    }
+    store_reduced_outputs(r);
+    dlk_cpu_pop(cpu, before);
+    dlk_cpu_loop_end(cpu, loop);
+}
+
+static void outer_columns(row *r)
+{
+    dlk_cpu *cpu = r->cpu;
+    dlk_func *func = cpu->func;
+    const bool one_vector = r->has_map || r->n_stages > 1;
+    const dlk_range columns = dlk_cpu_tile(cpu, r->kept), range = dlk_cpu_tile(cpu, r->reduced);
+    dlk_strip strip = {.lanes = strip_lanes(r), .vectors = 1, .outer = cpu->place};
+    if (!one_vector)
+        strip.vectors = dlk_cpu_strip_vectors(r->passes[0], r->n_passes[0], strip.lanes);
+    const int64_t step = (int64_t)strip.vectors * strip.lanes;
+    const dlk_val loop = dlk_cpu_loop(cpu, columns.lo, columns.hi, step);
+    strip.columns.lo = dlk_ir_loop_index(func, loop);
+    strip.columns.hi = dlk_emit_smin(func, dlk_emit_add_const(func, strip.columns.lo, step), columns.hi);
+    if (one_vector)
+        open_strip(r, &strip, range);
+    else
+        wide_strip(r, &strip, range);
+    dlk_cpu_loop_end(cpu, loop);
+}
+
+/* ---- Entry -------------------------------------------------------------------------------------------------------- */
+
+static dlk_status make_stages(row *r)
+{
+    const dlk_prog *prog = r->cpu->prog;
+    for (int i = 0; i < prog->n_reduces; i++)
+        if (!prog->reduces[i].in_leaf && prog->reduces[i].level >= r->n_stages)
+            r->n_stages = prog->reduces[i].level + 1;
+    if (r->n_stages > STAGES_MAX || prog->n_reduces > DLK_SET_MAX)
+        return dlk_fail(DLK_ERR_UNSUPPORTED,
+                        "a kernel has %d reductions in %d stages; at most %d in %d stages are supported",
+                        prog->n_reduces, r->n_stages, DLK_SET_MAX, STAGES_MAX);
+    for (int stage = 0; stage < r->n_stages; stage++)
+        r->passes[stage] = dlk_cpu_passes(r->cpu, stage, &r->n_passes[stage]);
+    for (int k = 0; k < prog->n_outputs && r->cpu->nest->to == DLK_TO_RESULT; k++)
+        r->has_map |= dlk_cpu_is_mapped(r->cpu, k);
+    return DLK_OK;
+}
+
+static dlk_status check_levels(const row *r)
+{
+    const dlk_nest *nest = r->cpu->nest;
+    const bool is_part = nest->to == DLK_TO_STATES || nest->from != DLK_FROM_ELEMENTS;
+    if (is_part && (r->n_stages > 1 || r->has_map))
+        return dlk_fail(DLK_ERR_INTERNAL, "schedule: a row kernel cannot be cut at its states");
+    if (nest->has_runs && nest->to != DLK_TO_STATES)
+        return dlk_fail(DLK_ERR_INTERNAL, "schedule: runs of leaves leave states, not results");
+    return DLK_OK;
+}
+
+/* Runs begin at whole leaves of every tree in the program. */
+static int64_t longest_leaf(const row *r)
+{
+    int64_t leaf = 1;
+    for (int p = 0; p < r->n_passes[0]; p++)
+        if (dlk_pass_leaf(&r->passes[0][p]) > leaf)
+            leaf = dlk_pass_leaf(&r->passes[0][p]);
+    return leaf;
+}
+
+/* Global buffers come before local ones. */
+static void declare_states(dlk_cpu *cpu)
+{
+    for (int r = 0, component = 0; r < cpu->prog->n_reduces; r++)
+        for (int k = 0; k < cpu->prog->reduces[r].n && !cpu->prog->reduces[r].in_leaf; k++, component++) {
+            const dlk_buffer_role role = {DLK_BUFFER_STATE_OUT, (uint8_t)component};
+            cpu->func->buffers[dlk_func_buffer(cpu->func, role, true)].noalias = true;
+        }
+}
+
+dlk_status dlk_cpu_reduce(dlk_cpu *cpu)
+{
+    const dlk_nest *nest = cpu->nest;
+    row r = {.cpu = cpu, .reduced = nest->reduced_axis, .kept = 1 - nest->reduced_axis};
+    DLK_TRY(make_stages(&r));
+    DLK_TRY(check_levels(&r));
+    if (nest->to == DLK_TO_STATES)
+        declare_states(cpu);
+    const bool is_inner = nest->lane_axis == nest->reduced_axis || nest->from == DLK_FROM_LEAVES;
+    cpu->func->tiling.multiple[r.kept] = is_inner ? 1 : DLK_LANES_MAX;
+    cpu->func->tiling.multiple[r.reduced] = nest->has_runs ? longest_leaf(&r) : 0;
+    dlk_cpu_hoist_all(cpu);
+    if (is_inner)
+        inner_rows(&r);
+    else
+        outer_columns(&r);
+    return DLK_OK;
+}
