@@ -393,7 +393,7 @@ dlk_cost dlk_cpu_cost(const dlk_cpu *cpu, const bool *in)
     dlk_cost cost = {0, 1};
     for (int i = 0; i < cpu->prog->n_nodes; i++) {
         const dlk_pnode *node = &cpu->prog->nodes[i];
-        if (!in[i] || node->scope != DLK_SCOPE_ELEMENT)
+        if (!in[i] || (node->scope != DLK_SCOPE_ELEMENT && !cpu->walk->uses_var[i]))
             continue;
         cost.weight += node_weight(cpu, node);
         if (dlk_kind_bytes(node->kind) > cost.widest)

@@ -252,7 +252,8 @@ static void declare_states(dlk_cpu *cpu)
     for (int r = 0, component = 0; r < cpu->prog->n_reduces; r++)
         for (int k = 0; k < cpu->prog->reduces[r].n && !cpu->prog->reduces[r].in_leaf; k++, component++) {
             const dlk_buffer_role role = {DLK_BUFFER_STATE_OUT, (uint8_t)component};
-            cpu->func->buffers[dlk_func_buffer(cpu->func, role, true)].noalias = true;
+            const int buffer = dlk_func_buffer(cpu->func, role, true);
+            cpu->func->buffers[buffer].noalias = true;
         }
 }
 
