@@ -218,7 +218,7 @@ static state join_moments(state a, state b)
 
 static state moments_leaf(const float *x, int64_t n)
 {
-    state e[512];
+    state e[512] = {0};
     for (int64_t k = 0; k < n; k++)
         e[k] = (state){.f = {x[k]}, .there = true};
     const float mean = tree_leaf(join_sum, e, n, 32).f[0] / (float)n;
@@ -390,4 +390,478 @@ TEST(argmax)
     for (int k = 0; k < N_MAX * 8; k++)
         x_data[k] = (float)(random_bits() % 50);
     sweep_reduce(argmax_f32, join_argmax, true, 211);
+}
+
+/* ---- Several outputs, leaves, complex numbers ---------------------------------------------------------------------- */
+
+static float out_data[4][256];
+
+TEST(moments)
+{
+    fill(x_data, N_MAX * 8);
+    for (int lane_axis = 0; lane_axis < 2; lane_axis++) {
+        dlk_arena arena = {0};
+        dlk_prog *p = dlk_prog_create(&arena);
+        dlk_ref m[3];
+        moments_f32(p, input(p, 0, DLK_DTYPE_F32, 0), m);
+        for (int k = 0; k < 3; k++)
+            output(p, DLK_DTYPE_F32, m[k], DLK_NONE, DLK_SCOPE_ROW);
+        const dlk_target target = cpu_target(3);
+        dlk_nest nest = reduce_nest(lane_axis, 1, 3);
+        const layout any = layout_of(lane_axis, 1, 1);
+        nest.operand[0] = access_of(DLK_DTYPE_F32, any.outer, any.inner);
+        for (int k = 1; k < 4; k++)
+            nest.operand[k] = access_of(DLK_DTYPE_F32, DLK_STRIDE_UNIT, DLK_STRIDE_ZERO);
+        const dlk_func *func = schedule(p, &nest, &target);
+        for (int n = 1; n < 2600 && !test_failed; n += n < 40 ? 1 : 151) {
+            const int64_t kept = lane_axis ? 2 : 19;
+            const layout l = layout_of(lane_axis, n, kept);
+            launch run = {.extent = {kept, n}, .count = n};
+            run.operand[0] = (array){x_data, {l.stride[0], l.stride[1]}};
+            for (int k = 0; k < 3; k++)
+                run.operand[1 + k] = (array){out_data[k], {4, 0}};
+            launch_run(&run, &nest, func);
+            for (int64_t row = 0; row < kept; row++) {
+                static float x[N_MAX];
+                for (int64_t k = 0; k < n; k++)
+                    x[k] = element(&l, row, k);
+                const state expected = tree_moments(x, n);
+                for (int k = 0; k < 3; k++)
+                    CHECK_MSG(same_f32(out_data[k][row], expected.f[k]), "n %d row %d part %d: %a, expected %a", n,
+                              (int)row, k, out_data[k][row], expected.f[k]);
+            }
+        }
+        dlk_arena_free(&arena);
+    }
+}
+
+TEST(complex_product)
+{
+    fill(x_data, N_MAX * 8);
+    for (int lane_axis = 0; lane_axis < 2; lane_axis++) {
+        dlk_arena arena = {0};
+        dlk_prog *p = dlk_prog_create(&arena);
+        dlk_ref z[2];
+        prod_c64(p, input(p, 0, DLK_DTYPE_C64, 0), input(p, 0, DLK_DTYPE_C64, 1), z);
+        output(p, DLK_DTYPE_C64, z[0], z[1], DLK_SCOPE_ROW);
+        const dlk_target target = cpu_target(2 + lane_axis);
+        dlk_nest nest = reduce_nest(lane_axis, 1, 1);
+        const layout any = layout_of(lane_axis, 1, 1);
+        nest.operand[0] = access_of(DLK_DTYPE_C64, any.outer, any.inner);
+        nest.operand[1] = access_of(DLK_DTYPE_C64, DLK_STRIDE_UNIT, DLK_STRIDE_ZERO);
+        const dlk_func *func = schedule(p, &nest, &target);
+        for (int n = 1; n < 1200 && !test_failed; n += n < 40 ? 1 : 97) {
+            const int64_t kept = lane_axis ? 2 : 21;
+            const int64_t outer = lane_axis ? n * 8 : 8, inner = lane_axis ? 8 : kept * 8;
+            launch run = {.extent = {kept, n}, .count = n};
+            run.operand[0] = (array){x_data, {outer, inner}};
+            run.operand[1] = (array){y_data, {8, 0}};
+            launch_run(&run, &nest, func);
+            for (int64_t row = 0; row < kept; row++) {
+                static state e[N_MAX];
+                for (int64_t k = 0; k < n; k++) {
+                    const float *x = &x_data[(row * outer + k * inner) / 4];
+                    e[k] = (state){.f = {x[0], x[1]}, .there = true};
+                }
+                const state expected = tree(join_product, e, n, 16);
+                CHECK_MSG(same_f32(y_data[2 * row], expected.f[0]) && same_f32(y_data[2 * row + 1], expected.f[1]),
+                          "n %d row %d", n, (int)row);
+            }
+        }
+        dlk_arena_free(&arena);
+    }
+}
+
+/* ---- States, runs, leaves ------------------------------------------------------------------------------------------ */
+
+static float state_data[4096], state_more[2][4096];
+
+static dlk_func *schedule_part(dlk_arena *arena, const dlk_target *target, dlk_nest *nest, int lane_axis, int from,
+                               int to, bool has_runs)
+{
+    const dlk_prog *p = reduce_program(arena, plain_sum, DLK_DTYPE_F32);
+    const layout any = layout_of(lane_axis, 1, 1);
+    *nest = reduce_nest(lane_axis, 1, 1);
+    nest->from = (uint8_t)from;
+    nest->to = (uint8_t)to;
+    nest->has_runs = has_runs;
+    nest->operand[0] = access_of(DLK_DTYPE_F32, any.outer, any.inner);
+    nest->operand[1] = access_of(DLK_DTYPE_F32, DLK_STRIDE_UNIT, DLK_STRIDE_ZERO);
+    return schedule(p, nest, target);
+}
+
+static float sum_row(const layout *l, int64_t row, int64_t n)
+{
+    static state e[N_MAX];
+    for (int64_t k = 0; k < n; k++)
+        e[k] = (state){.f = {element(l, row, k)}, .there = true};
+    return tree(join_sum, e, n, 32).f[0];
+}
+
+/* Threads: runs of leaves leave states, which the counter joins: the bits of one pass. */
+TEST(runs_of_leaves)
+{
+    fill(x_data, N_MAX * 8);
+    const dlk_target target = cpu_target(3);
+    for (int lane_axis = 0; lane_axis < 2; lane_axis++)
+        for (int64_t tile = 512; tile <= 2048; tile *= 2) {
+            dlk_arena arena = {0};
+            dlk_nest first, second;
+            const dlk_func *cut =
+                schedule_part(&arena, &target, &first, lane_axis, DLK_FROM_ELEMENTS, DLK_TO_STATES, true);
+            const dlk_func *joined =
+                schedule_part(&arena, &target, &second, lane_axis, DLK_FROM_LEAVES, DLK_TO_RESULT, false);
+            for (int64_t n = 1; n < 9000; n += 977) {
+                const int64_t kept = 3;
+                const layout l = layout_of(lane_axis, n, kept);
+                launch a = {.extent = {kept, n}, .tile = {0, tile}, .count = n};
+                a.operand[0] = (array){x_data, {l.stride[0], l.stride[1]}};
+                a.state_out[0] = state_data;
+                launch_run(&a, &first, cut);
+                launch b = {.extent = {kept, a.tiles[1]}, .count = n};
+                b.state_in[0] = (array){state_data, {a.tiles[1] * 4, 4}};
+                b.operand[1] = (array){y_data, {4, 0}};
+                launch_run(&b, &second, joined);
+                for (int64_t row = 0; row < kept; row++)
+                    CHECK_MSG(same_f32(y_data[row], sum_row(&l, row, n)), "axis %d tile %d n %d row %d", lane_axis,
+                              (int)tile, (int)n, (int)row);
+            }
+            dlk_arena_free(&arena);
+        }
+}
+
+/* Two axes that do not merge: [a][b][c] over a and c. */
+TEST(states_of_an_inner_level)
+{
+    enum { A = 40, B = 3, C = 70 };
+    fill(x_data, N_MAX * 8);
+    const dlk_target target = cpu_target(4);
+    for (int lane_axis = 0; lane_axis < 2; lane_axis++) {
+        dlk_arena arena = {0};
+        dlk_nest inner, outer;
+        const dlk_func *lower = schedule_part(&arena, &target, &inner, 1, DLK_FROM_ELEMENTS, DLK_TO_STATES, false);
+        const dlk_func *upper =
+            schedule_part(&arena, &target, &outer, lane_axis, DLK_FROM_STATES, DLK_TO_RESULT, false);
+        launch a = {.extent = {A * B, C}, .count = A * C};
+        a.operand[0] = (array){x_data, {C * 4, 4}};
+        a.state_out[0] = state_data;
+        launch_run(&a, &inner, lower);
+        launch b = {.extent = {B, A}, .count = A * C};
+        b.state_in[0] = (array){state_data, {4, B * 4}};
+        b.operand[1] = (array){y_data, {4, 0}};
+        launch_run(&b, &outer, upper);
+        for (int j = 0; j < B; j++) {
+            const layout rows = layout_of(1, C, A * B);
+            state e[A];
+            for (int i = 0; i < A; i++)
+                e[i] = (state){.f = {sum_row(&rows, i * B + j, C)}, .there = true};
+            CHECK(same_f32(y_data[j], tree(join_sum, e, A, 32).f[0]));
+        }
+        dlk_arena_free(&arena);
+    }
+}
+
+/* A reducer over leaves goes on from its states like any other. */
+TEST(moments_in_runs)
+{
+    enum { N = 5000 };
+    fill(x_data, N);
+    const dlk_target target = cpu_target(3);
+    dlk_arena arena = {0};
+    dlk_prog *p = dlk_prog_create(&arena);
+    dlk_ref m[3];
+    moments_f32(p, input(p, 0, DLK_DTYPE_F32, 0), m);
+    for (int k = 0; k < 3; k++)
+        output(p, DLK_DTYPE_F32, m[k], DLK_NONE, DLK_SCOPE_ROW);
+    dlk_nest nest = reduce_nest(1, 1, 3);
+    nest.operand[0] = access_of(DLK_DTYPE_F32, DLK_STRIDE_ANY, DLK_STRIDE_UNIT);
+    for (int k = 1; k < 4; k++)
+        nest.operand[k] = access_of(DLK_DTYPE_F32, DLK_STRIDE_UNIT, DLK_STRIDE_ZERO);
+    nest.to = DLK_TO_STATES;
+    nest.has_runs = 1;
+    const dlk_func *cut = schedule(p, &nest, &target);
+    launch a = {.extent = {1, N}, .tile = {0, 1024}, .count = N};
+    a.operand[0] = (array){x_data, {N * 4, 4}};
+    a.state_out[0] = state_data;
+    a.state_out[1] = state_more[0];
+    a.state_out[2] = state_more[1];
+    launch_run(&a, &nest, cut);
+    nest.from = DLK_FROM_LEAVES;
+    nest.to = DLK_TO_RESULT;
+    nest.has_runs = 0;
+    const dlk_func *joined = schedule(p, &nest, &target);
+    launch b = {.extent = {1, a.tiles[1]}, .count = N};
+    for (int k = 0; k < 3; k++) {
+        b.state_in[k] = (array){k ? state_more[k - 1] : state_data, {0, 4}};
+        b.operand[1 + k] = (array){out_data[k], {4, 0}};
+    }
+    launch_run(&b, &nest, joined);
+    const state expected = tree_moments(x_data, N);
+    for (int k = 0; k < 3; k++)
+        CHECK(same_f32(out_data[k][0], expected.f[k]));
+    dlk_arena_free(&arena);
+}
+
+TEST(sum_of_nothing_is_the_identity)
+{
+    for (int lane_axis = 0; lane_axis < 2; lane_axis++) {
+        dlk_arena arena = {0};
+        const dlk_target target = cpu_target(3);
+        dlk_nest nest;
+        const dlk_func *func =
+            schedule_part(&arena, &target, &nest, lane_axis, DLK_FROM_ELEMENTS, DLK_TO_RESULT, false);
+        launch run = {.extent = {5, 0}};
+        run.operand[1] = (array){y_data, {4, 0}};
+        for (int k = 0; k < 6; k++)
+            y_data[k] = 7;
+        launch_run(&run, &nest, func);
+        for (int k = 0; k < 5; k++)
+            CHECK(same_f32(y_data[k], -0.0f));
+        CHECK(y_data[5] == 7);
+        dlk_arena_free(&arena);
+    }
+}
+
+/* ---- Row kernels --------------------------------------------------------------------------------------------------- */
+
+static dlk_ref long_formula(dlk_prog *p, dlk_ref x, int terms)
+{
+    dlk_ref y = dlk_prog_const(p, DLK_F32, f32_bits(0.25f));
+    for (int k = 0; k < terms; k++) {
+        y = prim2(p, DLK_PRIM_FMUL, y, x);
+        y = prim2(p, DLK_PRIM_FADD, y, dlk_prog_const(p, DLK_F32, f32_bits(0.5f / (float)(k + 1))));
+    }
+    return y;
+}
+
+static float long_value(float x, int terms)
+{
+    float y = 0.25f;
+    for (int k = 0; k < terms; k++)
+        y = y * x + 0.5f / (float)(k + 1);
+    return y;
+}
+
+/* f(x - max) / sum(f(x - max)), and the sum itself. */
+static dlk_prog *row_program(dlk_arena *arena, int terms)
+{
+    dlk_prog *p = dlk_prog_create(arena);
+    const dlk_ref x = input(p, 0, DLK_DTYPE_F32, 0);
+    const dlk_ref e = long_formula(p, prim2(p, DLK_PRIM_FSUB, x, max_f32(p, x)), terms);
+    const dlk_ref total = sum_f32(p, e, false);
+    output(p, DLK_DTYPE_F32, prim2(p, DLK_PRIM_FDIV, e, total), DLK_NONE, DLK_SCOPE_ELEMENT);
+    output(p, DLK_DTYPE_F32, total, DLK_NONE, DLK_SCOPE_ROW);
+    return p;
+}
+
+static void check_row(const dlk_func *func, const dlk_nest *nest, int64_t n, int terms)
+{
+    static float z[N_MAX * 8], e[N_MAX];
+    const int64_t kept = nest->lane_axis ? 2 : 21;
+    const layout l = layout_of(nest->lane_axis, n, kept);
+    launch run = {.extent = {kept, n}, .count = n};
+    run.operand[0] = (array){x_data, {l.stride[0], l.stride[1]}};
+    run.operand[1] = (array){z, {l.stride[0], l.stride[1]}};
+    run.operand[2] = (array){y_data, {4, 0}};
+    launch_run(&run, nest, func);
+    for (int64_t row = 0; row < kept; row++) {
+        static state s[N_MAX];
+        float m = -INFINITY;
+        for (int64_t k = 0; k < n; k++)
+            m = fmaxf(m, element(&l, row, k));
+        for (int64_t k = 0; k < n; k++) {
+            e[k] = long_value(element(&l, row, k) - m, terms);
+            s[k] = (state){.f = {e[k]}, .there = true};
+        }
+        const float total = tree(join_sum, s, n, 32).f[0];
+        CHECK(same_f32(total, y_data[row]));
+        for (int64_t k = 0; k < n; k++)
+            CHECK(same_f32(e[k] / total, z[(row * l.stride[0] + k * l.stride[1]) / 4]));
+    }
+}
+
+TEST(row_kernel)
+{
+    fill(x_data, N_MAX * 8);
+    for (int terms = 2; terms <= 32; terms += 30)
+        for (int level = 2; level <= 4; level++)
+            for (int bucket = DLK_ROW_STREAM; bucket <= DLK_ROW_REGISTERS; bucket++)
+                for (int lane_axis = 0; lane_axis < 2; lane_axis++) {
+                    dlk_arena arena = {0};
+                    const dlk_target target = cpu_target(level);
+                    dlk_nest nest = reduce_nest(lane_axis, 1, 2);
+                    const layout any = layout_of(lane_axis, 1, 1);
+                    nest.row_bucket = (uint8_t)bucket;
+                    nest.operand[0] = nest.operand[1] = access_of(DLK_DTYPE_F32, any.outer, any.inner);
+                    nest.operand[2] = access_of(DLK_DTYPE_F32, DLK_STRIDE_UNIT, DLK_STRIDE_ZERO);
+                    const dlk_func *func = schedule(row_program(&arena, terms), &nest, &target);
+                    for (int64_t n = 1; n < 1500 && !test_failed; n += n < 36 ? 7 : 247)
+                        check_row(func, &nest, n, terms);
+                    dlk_arena_free(&arena);
+                }
+}
+
+/* ---- Maps ---------------------------------------------------------------------------------------------------------- */
+
+#define ROWS  3
+#define GUARD 64
+static float map_data[3][GUARD * 2 + 4096];
+
+/* Bytes between neighbours, for each stride class. */
+static int64_t stride_of(int class_, int bytes, int64_t any)
+{
+    const int64_t strides[] = {0, bytes, -bytes, any};
+    return strides[class_];
+}
+
+/* Elements so far from each other that rows do not overlap, whatever the class. */
+static array place_array(float *data, int class_, int64_t n)
+{
+    const int64_t inner = stride_of(class_, 4, 12);
+    const int64_t row = 4 * (3 * n + 5);
+    return (array){data + GUARD + (class_ == DLK_STRIDE_REVERSE ? n : 0), {row, inner}};
+}
+
+static float at(const array *a, int64_t i, int64_t j)
+{
+    return *(const float *)((const char *)a->data + i * a->stride[0] + j * a->stride[1]);
+}
+
+static dlk_prog *map_program(dlk_arena *arena, int terms)
+{
+    dlk_prog *p = dlk_prog_create(arena);
+    const dlk_ref x = input(p, 0, DLK_DTYPE_F32, 0), y = input(p, 1, DLK_DTYPE_F32, 0);
+    output(p, DLK_DTYPE_F32, prim2(p, DLK_PRIM_FSUB, long_formula(p, x, terms), y), DLK_NONE, DLK_SCOPE_ELEMENT);
+    return p;
+}
+
+static void check_map(const dlk_func *func, const dlk_nest *nest, int64_t n, int64_t tile, int terms, int shift)
+{
+    launch run = {.extent = {ROWS, n}, .tile = {1, tile}};
+    static float before[GUARD * 2 + 4096];
+    for (int k = 0; k < 3; k++) {
+        fill(map_data[k], GUARD * 2 + 4096);
+        run.operand[k] = place_array(map_data[k] + shift, nest->operand[k].stride[1], n);
+    }
+    memcpy(before, map_data[2], sizeof before);
+    launch_run(&run, nest, func);
+    const array *out = &run.operand[2];
+    for (int64_t i = 0; i < ROWS; i++)
+        for (int64_t j = 0; j < n; j++) {
+            const float expected = long_value(at(&run.operand[0], i, j), terms) - at(&run.operand[1], i, j);
+            CHECK_MSG(same_f32(at(out, i, j), expected), "n %d at %d %d: %a, expected %a", (int)n, (int)i, (int)j,
+                      at(out, i, j), expected);
+            const int64_t offset = ((char *)out->data - (char *)map_data[2]) + i * out->stride[0] + j * out->stride[1];
+            map_data[2][offset / 4] = before[offset / 4];
+        }
+    CHECK_MSG(!memcmp(before, map_data[2], sizeof before), "n %d: something else was written", (int)n);
+}
+
+static void sweep_map(int level, int classes[3], int terms, bool nontemporal)
+{
+    dlk_arena arena = {0};
+    const dlk_target target = cpu_target(level);
+    dlk_nest nest = {
+        .n_axes = 2, .reduced_axis = 0xff, .lane_axis = 1, .n_inputs = 2, .n_outputs = 1, .is_disjoint = 1};
+    nest.is_nontemporal = nontemporal;
+    for (int k = 0; k < 3; k++)
+        nest.operand[k] = access_of(DLK_DTYPE_F32, DLK_STRIDE_ANY, classes[k]);
+    const dlk_func *func = schedule(map_program(&arena, terms), &nest, &target);
+    static const int64_t extents[] = {1, 2, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 200};
+    for (size_t k = 0; k < sizeof extents / sizeof *extents && !test_failed; k++)
+        check_map(func, &nest, extents[k], k % 2 ? 64 : 0, terms, (int)k % 5);
+    dlk_arena_free(&arena);
+}
+
+TEST(map_of_every_stride_class)
+{
+    for (int level = 2; level <= 4; level++)
+        for (int k = 0; k < 48 && !test_failed; k++) {
+            int classes[3] = {k % 4, k / 4 % 4, 1 + k / 16};
+            sweep_map(level, classes, k % 3 ? 1 : 32, false);
+        }
+}
+
+TEST(map_past_the_cache)
+{
+    for (int level = 2; level <= 4; level++)
+        for (int k = 0; k < 4; k++) {
+            int classes[3] = {k, DLK_STRIDE_UNIT, DLK_STRIDE_UNIT};
+            sweep_map(level, classes, 1, true);
+        }
+}
+
+TEST(map_in_place_with_two_outputs)
+{
+    dlk_arena arena = {0};
+    const dlk_target target = cpu_target(3);
+    dlk_prog *p = dlk_prog_create(&arena);
+    const dlk_ref x = input(p, 0, DLK_DTYPE_F32, 0), y = input(p, 1, DLK_DTYPE_F32, 0);
+    output(p, DLK_DTYPE_F32, prim2(p, DLK_PRIM_FADD, x, y), DLK_NONE, DLK_SCOPE_ELEMENT);
+    output(p, DLK_DTYPE_F32, prim2(p, DLK_PRIM_FSUB, x, y), DLK_NONE, DLK_SCOPE_ELEMENT);
+    dlk_nest nest = {.n_axes = 2, .reduced_axis = 0xff, .lane_axis = 1, .n_inputs = 2, .n_outputs = 2};
+    for (int k = 0; k < 4; k++)
+        nest.operand[k] = access_of(DLK_DTYPE_F32, DLK_STRIDE_ZERO, DLK_STRIDE_UNIT);
+    nest.operand[2].is_exact_alias = nest.operand[3].is_exact_alias = 1;
+    const dlk_func *func = schedule(p, &nest, &target);
+    float a[77], b[77], sum[77], difference[77];
+    fill(a, 77);
+    fill(b, 77);
+    for (int k = 0; k < 77; k++) {
+        sum[k] = a[k] + b[k];
+        difference[k] = a[k] - b[k];
+    }
+    launch run = {.extent = {1, 77}};
+    for (int k = 0; k < 4; k++)
+        run.operand[k] = (array){k % 2 ? b : a, {0, 4}};
+    launch_run(&run, &nest, func);
+    CHECK(!memcmp(a, sum, sizeof a) && !memcmp(b, difference, sizeof b));
+    dlk_arena_free(&arena);
+}
+
+TEST(map_of_complex_halves_and_bytes)
+{
+    dlk_arena arena = {0};
+    for (int level = 2; level <= 4; level++)
+        for (int class_ = 0; class_ < 4; class_++) {
+            const dlk_target target = cpu_target(level);
+            dlk_prog *p = dlk_prog_create(&arena);
+            const dlk_ref re = input(p, 0, DLK_DTYPE_C64, 0), im = input(p, 0, DLK_DTYPE_C64, 1);
+            const dlk_ref h = input(p, 1, DLK_DTYPE_F16, 0);
+            const dlk_ref i = dlk_prog_convert(p, DLK_PRIM_SITOF, DLK_F32, input(p, 2, DLK_DTYPE_I8, 0));
+            output(p, DLK_DTYPE_C64, prim2(p, DLK_PRIM_FMUL, im, h), prim2(p, DLK_PRIM_FADD, re, i), DLK_SCOPE_ELEMENT);
+            dlk_nest nest = {.n_axes = 2, .reduced_axis = 0xff, .lane_axis = 1, .n_inputs = 3, .n_outputs = 1};
+            nest.operand[0] = access_of(DLK_DTYPE_C64, DLK_STRIDE_ZERO, class_);
+            nest.operand[1] = access_of(DLK_DTYPE_F16, DLK_STRIDE_ZERO, class_);
+            nest.operand[2] = access_of(DLK_DTYPE_I8, DLK_STRIDE_ZERO, class_);
+            nest.operand[3] = access_of(DLK_DTYPE_C64, DLK_STRIDE_ZERO, class_ ? class_ : DLK_STRIDE_UNIT);
+            const dlk_func *func = schedule(p, &nest, &target);
+            for (int n = 1; n < 100; n += 9) {
+                float x[800], z[800];
+                uint16_t half[400];
+                int8_t byte[400];
+                fill(x, 800);
+                for (int k = 0; k < 400; k++) {
+                    half[k] = (uint16_t)(random_bits() & 0xbbff); /* finite */
+                    byte[k] = (int8_t)random_bits();
+                }
+                const int64_t step[] = {0, 1, -1, 3}, s = step[class_], t = class_ ? s : 1;
+                launch run = {.extent = {1, n}};
+                run.operand[0] = (array){x + 200, {0, s * 8}};
+                run.operand[1] = (array){half + 100, {0, s * 2}};
+                run.operand[2] = (array){byte + 100, {0, s}};
+                run.operand[3] = (array){z + 200, {0, t * 8}};
+                launch_run(&run, &nest, func);
+                for (int64_t k = 0; k < n; k++) {
+                    const uint64_t bits =
+                        dlk_prim_eval(DLK_PRIM_HTOF, DLK_I16, DLK_F32, half[100 + s * k], 0, 0, false);
+                    const uint32_t low = (uint32_t)bits;
+                    float h_value;
+                    memcpy(&h_value, &low, 4);
+                    CHECK(same_f32(z[200 + 2 * t * k], x[201 + 2 * s * k] * h_value));
+                    CHECK(same_f32(z[201 + 2 * t * k], x[200 + 2 * s * k] + (float)byte[100 + s * k]));
+                }
+            }
+        }
+    dlk_arena_free(&arena);
 }
