@@ -57,8 +57,9 @@ static int read_ints(reader *r, int64_t least, const char *close, const char *wh
     if (*close && accept(r, close))
         return 0;
     do {
-        if (n == DLK_NDIM_MAX || !read_int(r, least, &out[n++]))
+        if (n == DLK_NDIM_MAX || !read_int(r, least, &out[n]))
             return complain(r, what) ? 0 : -1;
+        n++;
     } while (accept(r, ","));
     if (accept(r, close))
         return n;
