@@ -2,6 +2,7 @@
 #include "tests/test.h"
 
 #include <stdint.h>
+#include <sys/wait.h>
 
 #include "tools/arguments.h"
 #include "tools/json.h"
@@ -129,3 +130,93 @@ TEST(cli_json)
     CHECK_STR(text, "{\n  \"a\": \"x\\\"\\\\\\n\\u0009\",\n  \"b\": -9223372036854775808,\n  \"c\": [\n    true,\n"
                     "    0.5,\n    null\n  ],\n  \"d\": []\n}\n");
 }
+
+/* ---- The program ---- */
+
+#ifdef DLK_PROGRAM
+
+#    define OUTPUT_BYTES ((size_t)4 << 20)
+static char output[OUTPUT_BYTES];
+
+/* Runs `dlk arguments`, in which quotes are the shell's; `output` is what it printed. Gives the exit status. */
+static int run_program(const char *arguments)
+{
+    char command[4096];
+    snprintf(command, sizeof command, "'%s' %s 2>&1", DLK_PROGRAM, arguments);
+    FILE *pipe = popen(command, "re"); // NOLINT(bugprone-command-processor)
+    CHECK(pipe);
+    if (!pipe)
+        return -1;
+    const size_t got = fread(output, 1, OUTPUT_BYTES - 1, pipe);
+    output[got] = '\0';
+    const int status = pclose(pipe);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void check_run(const char *arguments, int exit_status, const char *expected)
+{
+    const int found = run_program(arguments);
+    CHECK_MSG(found == exit_status, "dlk %s: exit status %d, expected %d: %.300s", arguments, found, exit_status,
+              output);
+    CHECK_MSG(strstr(output, expected), "dlk %s: expected '%s' in: %.2000s", arguments, expected, output);
+}
+
+TEST(cli_help)
+{
+    check_run("help", 0, "dlk show add 'f32[1024]' 'f32[1024]'");
+    check_run("--version", 0, "dlk 0.1");
+    check_run("", 2, "Flags:");
+}
+
+TEST(cli_says_what_to_type)
+{
+    check_run("shwo", 2, "did you mean: dlk show OP");
+    check_run("compile", 2, "type: dlk help");
+    check_run("devices --jsn", 2, "there is no flag '--jsn'; type: dlk help");
+    check_run("devices now", 2, "type: dlk devices");
+    check_run("ops no_such_operation", 1, "type: dlk ops");
+    check_run("show", 2, "type: dlk show add");
+    check_run("show add 'f32[4]'", 2, "type: dlk show 'add' 'f32[1024]' 'f32[1024]'");
+    check_run("show add 'f32[4]' 'f32[4'", 2, "expected ',' or ']' at column 6");
+    check_run("show add 'f32[4]' 'f32[5]'", 1, "[4]");
+    check_run("show add 'f32[4]' 'f32[4]' --stages tea", 1, "tea");
+    check_run("show add 'f32[4]' 'f32[4]' --dtype f31", 2, "there is no dtype 'f31'; there are");
+    check_run("show sum 'f32[4]' --axes x", 2, "axes to reduce");
+    check_run("show add 'f32[4]' 'f32[4]' --option no_such=1", 2, "num_threads");
+    check_run("show 'f(x) = x +' 'f32[4]'", 1, "1:");
+}
+
+TEST(cli_devices)
+{
+    check_run("devices", 0, "cpu");
+    check_run("devices", 0, "interp");
+    check_run("devices --json", 0, "\"is_available\": true");
+}
+
+TEST(cli_options)
+{
+    check_run("options", 0, "DLK_NUM_THREADS");
+    check_run("options --json --option num_threads=3", 0, "\"value\": \"3\"");
+}
+
+TEST(cli_ops)
+{
+    check_run("ops", 0, "\nadd ");
+    check_run("ops", 0, "\nsoftmax ");
+    check_run("ops layer_norm", 0, "eps");
+    check_run("ops add sum", 0, "reduction");
+    check_run("ops --json add", 0, "\"inputs\": [");
+    check_run("ops --json no_such_operation", 1, "\"error\": \"DLK_ERR_NOT_FOUND\"");
+}
+
+TEST(cli_show)
+{
+    check_run("show add 'f32[1024]' 'f32[1024]' --stages ir", 0, "---- ir ----");
+    check_run("show sum 'f16[64,64].T' --axes 0 --stages ir,signature", 0, "---- signature ----");
+    check_run("show 'f(x, y) = x * y + 1' 'f32[1000]' 2.5 --stages prog", 0, "---- prog ----");
+    check_run("show add 'f32[8]' 'f32[8]' --stages ir --json", 0, "\"stages\": {");
+    check_run("show layer_norm 'f32[8,64]' 'f32[64]' 'f32[64]' --axes -1 --scalar eps=1e-3 --stages plan", 0,
+              "---- plan");
+}
+
+#endif

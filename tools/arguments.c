@@ -50,6 +50,12 @@ static bool read_int(reader *r, int64_t least, int64_t *out)
     return true;
 }
 
+static int refuse_ints(const reader *r, const char *expected)
+{
+    complain(r, expected);
+    return -1;
+}
+
 /* Numbers with commas between, up to `close`; the count, or -1 with the message set. */
 static int read_ints(reader *r, int64_t least, const char *close, const char *what, int64_t out[DLK_NDIM_MAX])
 {
@@ -58,12 +64,12 @@ static int read_ints(reader *r, int64_t least, const char *close, const char *wh
         return 0;
     do {
         if (n == DLK_NDIM_MAX || !read_int(r, least, &out[n]))
-            return complain(r, what) ? 0 : -1;
+            return refuse_ints(r, what);
         n++;
     } while (accept(r, ","));
     if (accept(r, close))
         return n;
-    return complain(r, *close == ']' ? "',' or ']'" : "',' or ')'") ? 0 : -1;
+    return refuse_ints(r, *close == ']' ? "',' or ']'" : "',' or ')'");
 }
 
 static bool fill_strides(reader *r, dlk_tool_argument *out)
