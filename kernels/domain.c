@@ -55,26 +55,13 @@ typedef struct maker {
     int64_t reach[DLK_RANK_MAX]; /* of reduced axes: the largest |stride| in any input, elements */
 } maker;
 
-static int64_t operand_stride(const maker *m, int operand, int axis)
+static dlk_axis axis_make(const maker *m, int axis, int64_t index_step)
 {
     const dlk_domain_request *r = m->request;
-    const dlk_view *view = r->operands[operand];
-    if (operand < r->n_inputs || !r->is_reduced_output[operand - r->n_inputs])
-        return stride_of(view, r->ndim, axis) * view->bytes;
-    if (r->is_reduced[axis])
-        return 0;
-    int own = axis;
-    for (int i = 0; i < axis && !r->keepdims; i++)
-        own -= r->is_reduced[i];
-    return view->strides[own] * view->bytes;
-}
-
-static dlk_axis axis_make(const maker *m, int axis)
-{
-    dlk_axis out = {.extent = m->request->shape[axis]};
-    out.stride = DLK_NEW_ARRAY(m->arena, int64_t, m->domain->n_operands);
-    for (int i = 0; i < m->domain->n_operands; i++)
-        out.stride[i] = operand_stride(m, i, axis);
+    dlk_axis out = {.extent = r->shape[axis], .index_step = index_step};
+    out.stride = DLK_NEW_ARRAY(m->arena, int64_t, r->n_operands);
+    for (int i = 0; i < r->n_operands; i++)
+        out.stride[i] = stride_of(r->operands[i], r->ndim, axis) * r->operands[i]->bytes;
     return out;
 }
 
@@ -94,10 +81,10 @@ static bool is_outside(const dlk_domain *domain, const dlk_axis *a, const dlk_ax
     return out_a != out_b ? out_a > out_b : kept_rank(domain, a, false) >= kept_rank(domain, b, false);
 }
 
-static void insert_kept(maker *m, int axis)
+static void insert_kept(maker *m, int axis, int64_t index_step)
 {
     dlk_domain *d = m->domain;
-    const dlk_axis fresh = axis_make(m, axis);
+    const dlk_axis fresh = axis_make(m, axis, index_step);
     int at = d->n_kept++;
     for (; at > 0 && !is_outside(d, &d->kept[at - 1], &fresh); at--)
         d->kept[at] = d->kept[at - 1];
@@ -118,35 +105,43 @@ static void insert_reduced(maker *m, int axis, int64_t index_step)
         d->reduced[at] = d->reduced[at - 1];
         m->reach[at] = m->reach[at - 1];
     }
-    d->reduced[at] = axis_make(m, axis);
-    d->reduced[at].index_step = index_step;
+    d->reduced[at] = axis_make(m, axis, index_step);
     m->reach[at] = reach;
 }
 
-static bool collect_axes(maker *m)
+/* Elements under one result, 0 when there are none; false when that does not fit. */
+static bool count_reduced(const dlk_domain_request *r, int64_t *out)
+{
+    int64_t extents[DLK_RANK_MAX];
+    for (int i = 0; i < r->ndim; i++)
+        extents[i] = r->is_reduced[i] ? r->shape[i] : 1;
+    return dlk_shape_elements(extents, r->ndim, out);
+}
+
+/* By axis: what one step adds to the row-major index. Where the index is in use its range fits, for it counts elements. */
+static void find_index_steps(const dlk_domain_request *r, int64_t *steps)
+{
+    int64_t step = 1;
+    for (int i = r->ndim - 1; i >= 0; i--) {
+        steps[i] = r->is_indexed[i] ? step : 0;
+        if (r->is_indexed[i] && !dlk_mul_i64(step, r->shape[i], &step))
+            step = 0;
+    }
+}
+
+static void collect_axes(maker *m)
 {
     const dlk_domain_request *r = m->request;
-    m->domain->reduced_count = 1;
-    bool is_empty = false;
-    for (int i = 0; i < r->ndim; i++)
-        is_empty |= r->is_reduced[i] && r->shape[i] == 0;
-    for (int i = r->ndim - 1; i >= 0 && !is_empty; i--)
-        if (r->is_reduced[i] && !dlk_mul_i64(m->domain->reduced_count, r->shape[i], &m->domain->reduced_count))
-            return false;
-    int64_t index_step = m->domain->reduced_count;
+    int64_t index_steps[DLK_RANK_MAX];
+    find_index_steps(r, index_steps);
     for (int i = 0; i < r->ndim; i++) {
-        if (r->is_reduced[i] && !is_empty)
-            index_step /= r->shape[i];
         if (r->shape[i] == 1)
             continue;
         if (!r->is_reduced[i])
-            insert_kept(m, i);
-        else if (!is_empty)
-            insert_reduced(m, i, index_step);
+            insert_kept(m, i, index_steps[i]);
+        else if (m->domain->reduced_count)
+            insert_reduced(m, i, index_steps[i]);
     }
-    if (is_empty)
-        m->domain->reduced_count = 0;
-    return true;
 }
 
 /* An axis of the reduced side where nothing varies: no axis was reduced, or nothing is there to reduce. */
@@ -158,17 +153,18 @@ static void add_reduced(maker *m, int64_t extent)
 
 /* ---- Direction and merging --------------------------------------------------------------------------------------- */
 
-static void flip_kept(dlk_domain *d)
+static void flip_kept(dlk_domain *d, bool uses_index)
 {
     for (int k = 0; k < d->n_kept; k++) {
-        bool forwards = false, backwards = false;
+        dlk_axis *axis = &d->kept[k];
+        bool forwards = uses_index && axis->index_step, backwards = false;
         for (int i = 0; i < d->n_operands; i++) {
-            forwards |= d->kept[k].stride[i] > 0;
-            backwards |= d->kept[k].stride[i] < 0;
+            forwards |= axis->stride[i] > 0;
+            backwards |= axis->stride[i] < 0;
         }
         for (int i = 0; i < d->n_operands && backwards && !forwards; i++) {
-            d->offset[i] += d->kept[k].stride[i] * (d->kept[k].extent - 1);
-            d->kept[k].stride[i] = -d->kept[k].stride[i];
+            d->offset[i] += axis->stride[i] * (axis->extent - 1);
+            axis->stride[i] = -axis->stride[i];
         }
     }
 }
@@ -190,10 +186,16 @@ static void merge_at(dlk_axis *axes, int *n, int at)
     memmove(&axes[at], &axes[at + 1], sizeof *axes * (size_t)(*n - at));
 }
 
-static void merge_kept(dlk_domain *d)
+static bool keeps_index(const dlk_axis *outer, const dlk_axis *inner, bool uses_index)
+{
+    return !uses_index || outer->index_step == inner->extent * inner->index_step;
+}
+
+static void merge_kept(dlk_domain *d, bool uses_index)
 {
     for (int k = d->n_kept - 2; k >= 0; k--)
-        if (merges(&d->kept[k], &d->kept[k + 1], 0, d->n_operands))
+        if (merges(&d->kept[k], &d->kept[k + 1], 0, d->n_operands) &&
+            keeps_index(&d->kept[k], &d->kept[k + 1], uses_index))
             merge_at(d->kept, &d->n_kept, k);
 }
 
@@ -202,9 +204,7 @@ static void merge_reduced(dlk_domain *d, bool uses_index)
     d->is_joint = true;
     for (int k = d->n_reduced - 2; k >= 0; k--) {
         const dlk_axis *outer = &d->reduced[k], *inner = &d->reduced[k + 1];
-        if (!merges(outer, inner, 0, d->n_inputs))
-            continue;
-        if (uses_index && outer->index_step != inner->extent * inner->index_step)
+        if (!merges(outer, inner, 0, d->n_inputs) || !keeps_index(outer, inner, uses_index))
             continue;
         d->is_joint &= merges(outer, inner, d->n_inputs, d->n_operands);
         merge_at(d->reduced, &d->n_reduced, k);
@@ -216,12 +216,13 @@ bool dlk_domain_make(const dlk_domain_request *request, dlk_arena *arena, dlk_do
     maker m = {.request = request, .arena = arena, .domain = out};
     memset(out, 0, sizeof *out);
     out->n_inputs = request->n_inputs;
-    out->n_operands = request->n_inputs + request->n_outputs;
+    out->n_operands = request->n_operands;
     out->offset = DLK_NEW_ARRAY(arena, int64_t, out->n_operands);
-    if (!collect_axes(&m))
+    if (!count_reduced(request, &out->reduced_count))
         return false;
-    flip_kept(out);
-    merge_kept(out);
+    collect_axes(&m);
+    flip_kept(out, request->uses_index);
+    merge_kept(out, request->uses_index);
     merge_reduced(out, request->uses_index);
     if (!out->reduced_count)
         add_reduced(&m, 0);

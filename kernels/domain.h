@@ -23,14 +23,15 @@ typedef struct dlk_domain {
 } dlk_domain;
 
 typedef struct dlk_domain_request {
-    int n_inputs, n_outputs;
-    const dlk_view *const *operands; /* inputs, then outputs; outputs without the reduced axes, or with them */
-    const bool *is_reduced_output;
+    int n_inputs, n_operands;
+    const dlk_view *const
+        *operands; /* inputs, then outputs; all broadcast to shape (reduced outputs have extents of 1) */
     int ndim;
-    const int64_t *shape;   /* that the inputs broadcast to */
+    const int64_t *shape;
     const bool *is_reduced; /* by axis of shape */
-    bool keepdims;          /* reduced outputs have extents of 1 for the reduced axes */
-    bool uses_index;        /* the row-major index over the reduced axes counts: merge only what keeps it */
+    const bool
+        *is_indexed; /* by axis: the row-major index runs over it; that of a reduction runs over what it reduces */
+    bool uses_index; /* the program asks for the index: merge and turn only what keeps it */
 } dlk_domain_request;
 
 /* False when there are more than 2^63 elements under one result. Needs no memory beyond the arena's. */
