@@ -20,18 +20,20 @@ typedef struct dlk_image {
 typedef struct dlk_code dlk_code; /* each backend's own */
 
 /* One launch of one kernel. The kernel covers `items` items; around them the odometer walks n_outer further axes, whose
- * steps move the addresses of the buffers and change nothing else. Steps and items are independent of each other: any
- * order, any thread. */
+ * steps move some words of the arguments (addresses mostly) and change nothing else. Steps and items are independent of
+ * each other: any order, any thread. */
 typedef struct dlk_call {
     const uint64_t *arguments; /* as ir.h lays them out: n_buffers addresses, then the uniforms */
     int n_arguments, n_buffers;
     int64_t items;
     int n_outer;
     const int64_t *outer_extents; /* n_outer, outermost first */
-    const int64_t *outer_strides; /* bytes, n_outer rows of n_buffers */
-    int64_t outer_steps;          /* product of outer_extents; 1 when there are none */
-    int threads;                  /* that are worth waking, the caller's included; 1: run here */
-    void *stream;                 /* of the device; NULL: its default */
+    const uint16_t *moving;       /* n_moving: the words that move */
+    int n_moving;
+    const int64_t *outer_moves; /* what one step along an outer axis adds to each: n_outer rows of n_moving */
+    int64_t outer_steps;        /* product of outer_extents; 1 when there are none */
+    int threads;                /* that are worth waking, the caller's included; 1: run here */
+    void *stream;               /* of the device; NULL: its default */
 } dlk_call;
 
 typedef struct dlk_backend {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define ARGUMENTS_MAX 512 /* words that one kernel can ask for: 64 operands with two strides each, and the rest */
-#define OUTER_MAX     72  /* 64 axes, lanes, and the levels of a reduction */
+#define OUTER_MAX     132 /* 64 axes and lanes, kept and reduced */
 
 typedef struct odometer {
     int64_t index[OUTER_MAX];
@@ -14,9 +14,9 @@ typedef struct odometer {
 
 static void move_along(odometer *at, const dlk_call *call, int axis, int64_t steps)
 {
-    const int64_t *strides = call->outer_strides + (ptrdiff_t)axis * call->n_buffers;
-    for (int b = 0; b < call->n_buffers; b++)
-        at->arguments[b] += (uint64_t)strides[b] * (uint64_t)steps;
+    const int64_t *moves = call->outer_moves + (ptrdiff_t)axis * call->n_moving;
+    for (int m = 0; m < call->n_moving; m++)
+        at->arguments[call->moving[m]] += (uint64_t)moves[m] * (uint64_t)steps;
     at->index[axis] += steps;
 }
 
