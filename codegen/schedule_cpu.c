@@ -55,7 +55,7 @@ static void make_slots(dlk_cpu *cpu)
     cpu->first_output = nest->n_inputs;
     cpu->first_state = n_operands;
     cpu->n_slots = n_operands + n_states;
-    cpu->slot = DLK_NEW_ARRAY(cpu->func->arena, dlk_slot, cpu->n_slots);
+    cpu->slot = DLK_NEW_ARRAY(cpu->func->arena, dlk_slot, cpu->n_slots + DLK_KEPT_MAX);
     for (int i = 0; i < n_operands; i++) {
         const bool is_input = i < nest->n_inputs;
         const dlk_buffer_role role = {is_input ? DLK_BUFFER_INPUT : DLK_BUFFER_OUTPUT,
@@ -441,8 +441,6 @@ dlk_status dlk_schedule_cpu(const dlk_prog *prog, const dlk_nest *nest, const dl
     cpu.func = dlk_func_create(arena, target);
     cpu.func->threads = cpu.func->subgroup = 1;
     make_slots(&cpu);
-    const dlk_place start = dlk_cpu_start(&cpu);
-    cpu.place = &start;
     cpu.walk = dlk_walk_create(cpu.func, prog, (dlk_source){&cpu, source_reaches, source_read});
     DLK_TRY(nest->reduced_axis == 0xff ? dlk_cpu_map(&cpu) : dlk_cpu_reduce(&cpu));
     DLK_TRY(cpu.walk->status);

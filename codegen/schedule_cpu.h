@@ -28,6 +28,9 @@ typedef struct dlk_place {
     dlk_val full;  /* P1: all do, worth a branch around partial accesses; NONE: count alone says it */
 } dlk_place;
 
+#define DLK_KEPT_MAX 4
+struct dlk_keep;
+
 typedef struct dlk_cpu {
     dlk_func *func;
     const dlk_prog *prog;
@@ -37,6 +40,8 @@ typedef struct dlk_cpu {
     dlk_slot *slot;
     int n_slots, first_output, first_state;
     const dlk_place *place; /* where the walk reads */
+    struct dlk_keep *kept;  /* values of a row that go through cache */
+    int n_kept;
 } dlk_cpu;
 
 /* The place before any axis is entered. */
@@ -83,12 +88,20 @@ void dlk_cpu_loop_end(dlk_cpu *cpu, dlk_val loop);
 /* Output k has the full shape. */
 bool dlk_cpu_is_mapped(const dlk_cpu *cpu, int k);
 dlk_cost dlk_cpu_map_cost(dlk_cpu *cpu);
-/* Evaluates and stores the outputs of full shape at the innermost place; `streamed` past the cache, or -1. */
-void dlk_cpu_store_mapped(dlk_cpu *cpu, int streamed, int alignment);
+/* Evaluates and stores the outputs of full shape at the innermost place; `streamed` past the cache, or -1. `use`: see
+ * dlk_cpu_choose_kept; -1 where nothing is kept. */
+void dlk_cpu_store_mapped(dlk_cpu *cpu, int use, int streamed, int alignment);
 /* Evaluates what outputs of full shape need and can be had here. */
 void dlk_cpu_hoist_outputs(dlk_cpu *cpu);
 /* Outputs of full shape, along `axis` over `range`, from the place of a row. */
-void dlk_cpu_map_columns(dlk_cpu *cpu, const dlk_place *row, int axis, dlk_range range, bool nontemporal);
+void dlk_cpu_map_columns(dlk_cpu *cpu, const dlk_place *row, int axis, dlk_range range, int use, bool nontemporal);
+
+/* A use is one going over the row; uses are numbered in their order. Chooses what is kept, given the nodes that each
+ * evaluates (the sets are closed downwards by the call). */
+void dlk_cpu_choose_kept(dlk_cpu *cpu, bool *const *roots, int n_uses);
+/* In the region of some elements: binds what earlier uses kept; stores what this one keeps. */
+void dlk_cpu_recall(dlk_cpu *cpu, int use);
+void dlk_cpu_keep(dlk_cpu *cpu, int use);
 
 dlk_status dlk_cpu_map(dlk_cpu *cpu);
 dlk_status dlk_cpu_reduce(dlk_cpu *cpu);

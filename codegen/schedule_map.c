@@ -37,8 +37,9 @@ dlk_cost dlk_cpu_map_cost(dlk_cpu *cpu)
 }
 
 /* All are computed before the first is stored, as an output may lie exactly on an input. */
-void dlk_cpu_store_mapped(dlk_cpu *cpu, int streamed, int alignment)
+void dlk_cpu_store_mapped(dlk_cpu *cpu, int use, int streamed, int alignment)
 {
+    dlk_cpu_recall(cpu, use);
     each_word(cpu, evaluate);
     for (int k = 0; k < cpu->prog->n_outputs; k++)
         if (dlk_cpu_is_mapped(cpu, k))
@@ -50,7 +51,7 @@ void dlk_cpu_store_mapped(dlk_cpu *cpu, int streamed, int alignment)
 typedef struct columns {
     dlk_cpu *cpu;
     const dlk_place *row;
-    int axis, lanes;
+    int axis, lanes, use;
     int streamed;  /* the output whose stores go past the cache; -1: none */
     int alignment; /* bytes that these are a multiple of */
 } columns;
@@ -62,7 +63,7 @@ static void vector(const columns *c, dlk_val at, dlk_val count, dlk_val full, bo
     dlk_place place = dlk_cpu_enter_lanes(cpu, c->row, c->axis, at, c->lanes, count);
     place.full = full;
     const dlk_place *before = dlk_cpu_push(cpu, &place);
-    dlk_cpu_store_mapped(cpu, is_aligned ? c->streamed : -1, c->alignment);
+    dlk_cpu_store_mapped(cpu, c->use, is_aligned ? c->streamed : -1, c->alignment);
     dlk_cpu_pop(cpu, before);
 }
 
@@ -134,11 +135,11 @@ static void one_body(const columns *c, dlk_range range)
     dlk_cpu_loop_end(c->cpu, loop);
 }
 
-void dlk_cpu_map_columns(dlk_cpu *cpu, const dlk_place *row, int axis, dlk_range range, bool nontemporal)
+void dlk_cpu_map_columns(dlk_cpu *cpu, const dlk_place *row, int axis, dlk_range range, int use, bool nontemporal)
 {
     dlk_func *func = cpu->func;
     const dlk_cost cost = dlk_cpu_map_cost(cpu);
-    columns c = {cpu, row, axis, dlk_cpu_lanes(cpu, cost), -1, 0};
+    columns c = {cpu, row, axis, dlk_cpu_lanes(cpu, cost), use, -1, 0};
     if (nontemporal)
         choose_streamed(&c);
     if (c.streamed < 0 && cost.weight > DLK_CPU_HEAVY) {
@@ -158,6 +159,8 @@ void dlk_cpu_map_columns(dlk_cpu *cpu, const dlk_place *row, int axis, dlk_range
 dlk_status dlk_cpu_map(dlk_cpu *cpu)
 {
     const int axis = cpu->nest->lane_axis, outer = 1 - axis;
+    const dlk_place start = dlk_cpu_start(cpu);
+    cpu->place = &start;
     cpu->func->tiling.multiple[outer] = 1;
     cpu->func->tiling.multiple[axis] = DLK_LANES_MAX;
     dlk_cpu_hoist_outputs(cpu);
@@ -166,7 +169,7 @@ dlk_status dlk_cpu_map(dlk_cpu *cpu)
     const dlk_place row = dlk_cpu_enter(cpu, cpu->place, outer, dlk_ir_loop_index(cpu->func, loop));
     const dlk_place *before = dlk_cpu_push(cpu, &row);
     dlk_cpu_hoist_outputs(cpu);
-    dlk_cpu_map_columns(cpu, &row, axis, range, cpu->nest->is_nontemporal);
+    dlk_cpu_map_columns(cpu, &row, axis, range, -1, cpu->nest->is_nontemporal);
     dlk_cpu_pop(cpu, before);
     dlk_cpu_loop_end(cpu, loop);
     return DLK_OK;

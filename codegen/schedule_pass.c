@@ -91,7 +91,7 @@ dlk_pass *dlk_cpu_passes(dlk_cpu *cpu, int level, int *n)
 
 dlk_set dlk_pass_set(dlk_pass *pass, int level)
 {
-    dlk_set set = {.has_identity = true};
+    dlk_set set = {.has_identity = true, .use = pass->use + level};
     for (int t = 0; t < pass->n_tallies && level == 0; t++)
         if (!pass->tally[t].takes_leaves)
             set.tally[set.n++] = &pass->tally[t];
@@ -101,6 +101,13 @@ dlk_set dlk_pass_set(dlk_pass *pass, int level)
     for (int t = 0; t < set.n; t++)
         set.has_identity &= set.tally[t]->reduction->has_identity;
     return set;
+}
+
+void dlk_set_mark(const dlk_set *set, bool *in)
+{
+    for (int t = 0; t < set->n; t++)
+        for (int k = 0; k < set->tally[t]->reduction->n; k++)
+            in[set->tally[t]->reduction->first[k]] = true;
 }
 
 dlk_cost dlk_set_cost(dlk_cpu *cpu, const dlk_set *set)
@@ -154,10 +161,12 @@ dlk_state dlk_cpu_leaf_state(dlk_cpu *cpu, const dlk_tally *tally)
 
 void dlk_set_elements(dlk_cpu *cpu, const dlk_set *set, dlk_state *out)
 {
+    dlk_cpu_recall(cpu, set->use);
     for (int t = 0; t < set->n; t++) {
         const bool is_loaded = cpu->nest->from != DLK_FROM_ELEMENTS && !set->tally[t]->reduction->in_leaf;
         out[t] = is_loaded ? load_state(cpu, set->tally[t]) : dlk_cpu_leaf_state(cpu, set->tally[t]);
     }
+    dlk_cpu_keep(cpu, set->use);
 }
 
 void dlk_set_join(dlk_cpu *cpu, const dlk_set *set, dlk_state *states, const dlk_state *right)

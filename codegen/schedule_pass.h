@@ -21,6 +21,7 @@ typedef struct dlk_pass {
     int n_tallies;
     dlk_tally *inner; /* in_leaf reductions that the leaf reducers need */
     int n_inner, n_inner_levels;
+    int use; /* of level 0; the following levels follow */
 } dlk_pass;
 
 static inline int64_t dlk_pass_leaf(const dlk_pass *pass)
@@ -40,8 +41,11 @@ typedef struct dlk_set {
     dlk_tally *tally[DLK_SET_MAX];
     int n;
     bool has_identity; /* all of them */
+    int use;
 } dlk_set;
 dlk_set dlk_pass_set(dlk_pass *pass, int level);
+/* Marks what its elements are made of. */
+void dlk_set_mark(const dlk_set *set, bool *in);
 /* Cost of its elements and joins. */
 dlk_cost dlk_set_cost(dlk_cpu *cpu, const dlk_set *set);
 

@@ -9,6 +9,7 @@ typedef struct row {
     dlk_pass *passes[STAGES_MAX];
     int n_passes[STAGES_MAX], n_stages;
     bool has_map; /* an output of full shape */
+    int n_uses;   /* times that elements of the row are gone over */
     int reduced, kept;
 } row;
 
@@ -90,7 +91,7 @@ static void inner_row(row *r)
     }
     store_reduced_outputs(r);
     if (r->has_map)
-        dlk_cpu_map_columns(cpu, cpu->place, r->reduced, range, cpu->nest->is_nontemporal);
+        dlk_cpu_map_columns(cpu, cpu->place, r->reduced, range, r->n_uses - 1, cpu->nest->is_nontemporal);
 }
 
 static void inner_rows(row *r)
@@ -134,7 +135,7 @@ static void map_rows(row *r, dlk_range range)
     const dlk_val loop = dlk_cpu_loop(cpu, range.lo, range.hi, 1);
     const dlk_place place = dlk_cpu_enter(cpu, cpu->place, r->reduced, dlk_ir_loop_index(cpu->func, loop));
     const dlk_place *before = dlk_cpu_push(cpu, &place);
-    dlk_cpu_store_mapped(cpu, -1, 0);
+    dlk_cpu_store_mapped(cpu, r->n_uses - 1, -1, 0);
     dlk_cpu_pop(cpu, before);
     dlk_cpu_loop_end(cpu, loop);
 }
@@ -225,6 +226,41 @@ static dlk_status make_stages(row *r)
     return DLK_OK;
 }
 
+static int level_count(const dlk_pass *pass)
+{
+    return pass->n_inner_levels ? pass->n_inner_levels : 1;
+}
+
+static void number_uses(row *r)
+{
+    for (int stage = 0; stage < r->n_stages; stage++)
+        for (int p = 0; p < r->n_passes[stage]; p++) {
+            r->passes[stage][p].use = r->n_uses;
+            r->n_uses += level_count(&r->passes[stage][p]);
+        }
+    r->n_uses += r->has_map;
+}
+
+/* Where the row fits, values may be kept from one use to another. */
+static void choose_kept(row *r)
+{
+    const dlk_prog *prog = r->cpu->prog;
+    bool **roots = DLK_NEW_ARRAY(r->cpu->func->arena, bool *, r->n_uses);
+    for (int use = 0; use < r->n_uses; use++)
+        roots[use] = DLK_NEW_ARRAY(r->cpu->func->arena, bool, prog->n_nodes);
+    for (int stage = 0; stage < r->n_stages; stage++)
+        for (int p = 0; p < r->n_passes[stage]; p++)
+            for (int level = 0; level < level_count(&r->passes[stage][p]); level++) {
+                const dlk_set set = dlk_pass_set(&r->passes[stage][p], level);
+                dlk_set_mark(&set, roots[set.use]);
+            }
+    for (int k = 0; k < prog->n_outputs && r->has_map; k++)
+        for (int part = 0; part < 2 && dlk_cpu_is_mapped(r->cpu, k); part++)
+            if (prog->outputs[k].part[part] != DLK_NONE)
+                roots[r->n_uses - 1][prog->outputs[k].part[part]] = true;
+    dlk_cpu_choose_kept(r->cpu, roots, r->n_uses);
+}
+
 static dlk_status check_levels(const row *r)
 {
     const dlk_nest *nest = r->cpu->nest;
@@ -265,9 +301,14 @@ dlk_status dlk_cpu_reduce(dlk_cpu *cpu)
     DLK_TRY(check_levels(&r));
     if (nest->to == DLK_TO_STATES)
         declare_states(cpu);
+    number_uses(&r);
     const bool is_inner = nest->lane_axis == nest->reduced_axis || nest->from == DLK_FROM_LEAVES;
     cpu->func->tiling.multiple[r.kept] = is_inner ? 1 : DLK_LANES_MAX;
     cpu->func->tiling.multiple[r.reduced] = nest->has_runs ? longest_leaf(&r) : 0;
+    if (is_inner && r.has_map && nest->row_bucket != DLK_ROW_STREAM)
+        choose_kept(&r);
+    const dlk_place start = dlk_cpu_start(cpu);
+    cpu->place = &start;
     dlk_cpu_hoist_all(cpu);
     if (is_inner)
         inner_rows(&r);
