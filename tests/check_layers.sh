@@ -5,6 +5,7 @@
 # Each file is one case. Usage: check_layers.sh ROOT
 set -euo pipefail
 cd "$1"
+command -v gcc >/dev/null || { echo "needs gcc, which strips comments"; exit 1; }
 declare -A rank=([dlk]=0 [include]=0 [base]=1 [codegen]=2 [kernels]=3 [runtime]=4)
 passed=0 failed=0
 wrong=0

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# check_layers.sh finds what it is there for: each case is a small tree with one rule broken, or none.
-# Usage: check_layers_finds.sh
+# The checks of the sources find what they are there for: each case is a small tree with one rule broken, or none.
+# Usage: check_finds.sh
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 passed=0 failed=0
+check=check_layers.sh
 
 expect() { # good|bad FILE TEXT
   rm -rf "$folder/tree"
   mkdir -p "$folder/tree/$(dirname "$2")"
   printf '%b\n' "$3" >"$folder/tree/$2"
   local found=good
-  bash "$here/check_layers.sh" "$folder/tree" >"$folder/out" 2>&1 || found=bad
+  bash "$here/$check" "$folder/tree" >"$folder/out" 2>&1 || found=bad
   if [ $found = "$1" ]; then
     passed=$((passed + 1))
   else
@@ -48,5 +49,12 @@ expect bad kernels/x.c 'void f(void) { fprintf(stderr, "x"); }'
 expect bad kernels/x.c 'void f(void) { exit(1); }'
 expect good kernels/x.c 'int f(char *b) { return snprintf(b, 3, "x"); }'
 expect bad codegen/x.h 'typedef const DLTensor *t;'
+
+check=check_style.sh
+lines() { printf 'x;\\n%.0s' $(seq "$1"); }
+expect good base/x.c '/* Why. */\nint x;'
+expect bad base/x.c 'int x; /* Why. */'
+expect good base/x.c "/* Why. */\nvoid f(void)\n{\n$(lines 80)}"
+expect bad base/x.c "/* Why. */\nvoid f(void)\n{\n$(lines 81)}"
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]
