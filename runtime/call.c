@@ -2,7 +2,10 @@
  * (step, item) pairs, so that few steps of many items and many steps of few items are shared among threads alike. */
 #include "runtime/backend.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+#include "runtime/pool.h"
 
 #define ARGUMENTS_MAX 512 /* words that one kernel can ask for: 64 operands with two strides each, and the rest */
 #define OUTER_MAX     132 /* 64 axes and lanes, kept and reduced */
@@ -57,12 +60,31 @@ static dlk_status run_range(const dlk_call *call, dlk_run_items run, const dlk_c
     return DLK_OK;
 }
 
+typedef struct job {
+    const dlk_call *call;
+    dlk_run_items run;
+    const dlk_code *code;
+    _Atomic int status; /* a failure of any piece */
+} job;
+
+static void run_piece(void *context, int64_t first, int64_t end)
+{
+    job *j = context;
+    const dlk_status status = j->call->n_outer ? run_range(j->call, j->run, j->code, first, end)
+                                               : j->run(j->code, j->call->arguments, first, end);
+    if (status != DLK_OK)
+        j->status = status;
+}
+
 dlk_status dlk_call_run(const dlk_call *call, dlk_run_items run, const dlk_code *code)
 {
     if (call->n_arguments > ARGUMENTS_MAX || call->n_outer > OUTER_MAX)
         return dlk_fail(DLK_ERR_UNSUPPORTED, "a kernel with %d argument words under %d outer axes; at most %d and %d",
                         call->n_arguments, call->n_outer, ARGUMENTS_MAX, OUTER_MAX);
-    if (!call->n_outer)
-        return run(code, call->arguments, 0, call->items);
-    return run_range(call, run, code, 0, call->outer_steps * call->items);
+    job j = {call, run, code, DLK_OK};
+    if (call->threads > 1)
+        dlk_pool_run(call->outer_steps * call->items, call->threads, run_piece, &j);
+    else
+        run_piece(&j, 0, call->outer_steps * call->items);
+    return j.status == DLK_OK ? DLK_OK : dlk_fail((dlk_status)j.status, "a kernel failed in a worker thread");
 }

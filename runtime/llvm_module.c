@@ -31,6 +31,7 @@ typedef struct object {
     size_t n_sections;
     const char *section_names;
     size_t *placed; /* by section: where it lies in the image; SIZE_MAX: not in it */
+    const dlk_llvm_request *request;
     dlk_llvm_answer *answer;
 } object;
 
@@ -126,14 +127,14 @@ static int find_entry(const object *o)
 static int copy_sections(object *o)
 {
     const size_t size = place_sections(o);
-    unsigned char *image = calloc(1, size ? size : 1);
+    unsigned char *image = o->request->allocate(size ? size : 1);
     if (!image)
         return fail(o->answer, "out of memory for %s", "the image");
     for (size_t k = 0; k < o->n_sections; k++)
         if (o->placed[k] != SIZE_MAX)
             memcpy(image + o->placed[k], o->bytes + o->sections[k].sh_offset, o->sections[k].sh_size);
     if (relocate(o, image) || find_entry(o)) {
-        free(image);
+        o->request->release(image);
         return 1;
     }
     o->answer->bytes = image;
@@ -141,10 +142,10 @@ static int copy_sections(object *o)
     return 0;
 }
 
-static int make_image(const unsigned char *bytes, size_t size, dlk_llvm_answer *answer)
+static int make_image(const unsigned char *bytes, size_t size, const dlk_llvm_request *request, dlk_llvm_answer *answer)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)bytes;
-    object o = {.bytes = bytes, .size = size, .answer = answer};
+    object o = {.bytes = bytes, .size = size, .request = request, .answer = answer};
     if (size < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return fail(answer, "LLVM gave %s", "no ELF object");
     o.sections = (const Elf64_Shdr *)(bytes + header->e_shoff);
@@ -225,14 +226,13 @@ static int optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, dlk_llvm
     return 1;
 }
 
-static int take_listing(LLVMMemoryBufferRef buffer, dlk_llvm_answer *answer)
+static int take_listing(LLVMMemoryBufferRef buffer, const dlk_llvm_request *request, dlk_llvm_answer *answer)
 {
     answer->size = LLVMGetBufferSize(buffer);
-    answer->bytes = malloc(answer->size + 1);
+    answer->bytes = request->allocate(answer->size + 1);
     if (!answer->bytes)
         return fail(answer, "out of memory for %s", "the listing");
     memcpy(answer->bytes, LLVMGetBufferStart(buffer), answer->size);
-    answer->bytes[answer->size] = 0;
     return 0;
 }
 
@@ -244,9 +244,9 @@ static int generate(LLVMModuleRef module, LLVMTargetMachineRef machine, const dl
     const LLVMCodeGenFileType type = request->want_listing ? LLVMAssemblyFile : LLVMObjectFile;
     if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, &message, &buffer))
         return fail_with_message(answer, "LLVM code generation: %s", message);
-    const int failed = request->want_listing ? take_listing(buffer, answer)
+    const int failed = request->want_listing ? take_listing(buffer, request, answer)
                                              : make_image((const unsigned char *)LLVMGetBufferStart(buffer),
-                                                          LLVMGetBufferSize(buffer), answer);
+                                                          LLVMGetBufferSize(buffer), request, answer);
     LLVMDisposeMemoryBuffer(buffer);
     return failed;
 }

@@ -12,13 +12,15 @@ typedef struct dlk_llvm_request {
     size_t size;      /* sizeof(dlk_llvm_request) */
     const char *text; /* LLVM IR with one function, `kernel` */
     size_t text_bytes;
-    const char *cpu;      /* as LLVM spells it: "x86-64-v3" */
-    const char *features; /* "+avx2,-fma"; "" for the cpu's own */
-    int want_listing;     /* assembly text instead of an image */
+    const char *cpu;                 /* as LLVM spells it: "x86-64-v3" */
+    const char *features;            /* "+avx2,-fma"; "" for the cpu's own */
+    int want_listing;                /* assembly text instead of an image */
+    void *(*allocate)(size_t bytes); /* where the answer's bytes come from, zeroed; NULL when out of memory */
+    void (*release)(void *block);
 } dlk_llvm_request;
 
 typedef struct dlk_llvm_answer {
-    unsigned char *bytes; /* from malloc, the caller's to free: the image, or the listing (NUL-terminated) */
+    unsigned char *bytes; /* from `allocate`, the caller's: the image, or the listing (NUL-terminated) */
     size_t size;
     size_t entry; /* of `kernel` in the image */
     char error[1024];
