@@ -86,6 +86,8 @@ static dlk_val stride_bytes(dlk_cpu *cpu, const dlk_slot *slot, int axis)
     case DLK_STRIDE_ANY:
         break;
     }
+    if (slot->fixed[axis])
+        return dlk_ir_i64(cpu->func, slot->fixed[axis]);
     return dlk_emit_stride(cpu->func, slot->role, axis);
 }
 
@@ -442,7 +444,10 @@ dlk_status dlk_schedule_cpu(const dlk_prog *prog, const dlk_nest *nest, const dl
     cpu.func->threads = cpu.func->subgroup = 1;
     make_slots(&cpu);
     cpu.walk = dlk_walk_create(cpu.func, prog, (dlk_source){&cpu, source_reaches, source_read});
-    DLK_TRY(nest->reduced_axis == 0xff ? dlk_cpu_map(&cpu) : dlk_cpu_reduce(&cpu));
+    if (nest->reduced_axis != 0xff)
+        DLK_TRY(dlk_cpu_reduce(&cpu));
+    else
+        DLK_TRY(dlk_cpu_wants_tiles(&cpu) ? dlk_cpu_map_tiles(&cpu) : dlk_cpu_map(&cpu));
     DLK_TRY(cpu.walk->status);
     *out = cpu.func;
     return DLK_OK;

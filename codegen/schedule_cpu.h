@@ -16,6 +16,7 @@ typedef struct dlk_slot {
     int parts;                    /* words of one element */
     int align;                    /* bytes */
     uint8_t stride[DLK_CPU_AXES]; /* dlk_stride_class */
+    int64_t fixed[DLK_CPU_AXES];  /* bytes of a stride ANY that the schedule made itself; 0: the plan's */
 } dlk_slot;
 
 /* A position in the nest. An axis without index is not entered yet: only what is constant along it can be read. */
@@ -104,6 +105,9 @@ void dlk_cpu_recall(dlk_cpu *cpu, int use);
 void dlk_cpu_keep(dlk_cpu *cpu, int use);
 
 dlk_status dlk_cpu_map(dlk_cpu *cpu);
+/* Some operand is contiguous along the other axis than the lanes. */
+bool dlk_cpu_wants_tiles(const dlk_cpu *cpu);
+dlk_status dlk_cpu_map_tiles(dlk_cpu *cpu);
 dlk_status dlk_cpu_reduce(dlk_cpu *cpu);
 
 #endif

@@ -865,3 +865,82 @@ TEST(map_of_complex_halves_and_bytes)
         }
     dlk_arena_free(&arena);
 }
+
+/* ---- Operands that disagree about the fast axis --------------------------------------------------------------------- */
+
+#define SIDE 150
+static float square_data[3][SIDE * SIDE + 2 * GUARD];
+
+/* crosswise: bit k says that operand k lies along the other axis. */
+static void check_tiles(const dlk_func *func, const dlk_nest *nest, int crosswise, int64_t rows, int64_t columns,
+                        int64_t tile)
+{
+    static float before[SIDE * SIDE + 2 * GUARD];
+    launch run = {.extent = {rows, columns}, .tile = {tile, tile}};
+    for (int k = 0; k < 3; k++) {
+        fill(square_data[k], SIDE * SIDE + 2 * GUARD);
+        const int64_t across = 4 * (crosswise >> k & 1 ? rows + 1 : columns + 2);
+        run.operand[k] = (array){square_data[k] + GUARD, {across, 4}};
+        if (crosswise >> k & 1)
+            run.operand[k] = (array){square_data[k] + GUARD, {4, across}};
+    }
+    memcpy(before, square_data[2], sizeof before);
+    launch_run(&run, nest, func);
+    const array *out = &run.operand[2];
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            const float expected = long_value(at(&run.operand[0], i, j), 1) - at(&run.operand[1], i, j);
+            CHECK_MSG(same_f32(at(out, i, j), expected), "operands %d, %d x %d, at %d %d", crosswise, (int)rows,
+                      (int)columns, (int)i, (int)j);
+            const int64_t offset =
+                ((char *)out->data - (char *)square_data[2]) + i * out->stride[0] + j * out->stride[1];
+            square_data[2][offset / 4] = before[offset / 4];
+        }
+    CHECK(!memcmp(before, square_data[2], sizeof before));
+}
+
+TEST(transposed_operands)
+{
+    static const int64_t sides[][2] = {{1, 1}, {1, 70}, {70, 1}, {8, 8}, {33, 65}, {64, 64}, {100, 130}, {145, 31}};
+    for (int level = 2; level <= 4; level++)
+        for (int crosswise = 1; crosswise < 8; crosswise++) {
+            dlk_arena arena = {0};
+            const dlk_target target = cpu_target(level);
+            dlk_nest nest = {
+                .n_axes = 2, .reduced_axis = 0xff, .lane_axis = 1, .n_inputs = 2, .n_outputs = 1, .is_disjoint = 1};
+            nest.is_nontemporal = crosswise == 1;
+            for (int k = 0; k < 3; k++)
+                nest.operand[k] = crosswise >> k & 1 ? access_of(DLK_DTYPE_F32, DLK_STRIDE_UNIT, DLK_STRIDE_ANY)
+                                                     : access_of(DLK_DTYPE_F32, DLK_STRIDE_ANY, DLK_STRIDE_UNIT);
+            const dlk_func *func = schedule(map_program(&arena, 1), &nest, &target);
+            for (size_t k = 0; k < sizeof sides / sizeof *sides && !test_failed; k++)
+                check_tiles(func, &nest, crosswise, sides[k][0], sides[k][1], k % 2 ? 64 : 0);
+            dlk_arena_free(&arena);
+        }
+}
+
+TEST(transposed_complex)
+{
+    enum { ROWS_ = 37, COLUMNS_ = 41 };
+    for (int level = 2; level <= 4; level++) {
+        dlk_arena arena = {0};
+        const dlk_target target = cpu_target(level);
+        dlk_prog *p = dlk_prog_create(&arena);
+        const dlk_ref re = input(p, 0, DLK_DTYPE_C64, 0), im = input(p, 0, DLK_DTYPE_C64, 1);
+        output(p, DLK_DTYPE_C64, im, re, DLK_SCOPE_ELEMENT);
+        dlk_nest nest = {.n_axes = 2, .reduced_axis = 0xff, .lane_axis = 1, .n_inputs = 1, .n_outputs = 1};
+        nest.operand[0] = access_of(DLK_DTYPE_C64, DLK_STRIDE_UNIT, DLK_STRIDE_ANY);
+        nest.operand[1] = access_of(DLK_DTYPE_C64, DLK_STRIDE_ANY, DLK_STRIDE_UNIT);
+        const dlk_func *func = schedule(p, &nest, &target);
+        static float x[COLUMNS_][ROWS_][2], z[ROWS_][COLUMNS_][2];
+        fill(&x[0][0][0], ROWS_ * COLUMNS_ * 2);
+        launch run = {.extent = {ROWS_, COLUMNS_}};
+        run.operand[0] = (array){x, {8, ROWS_ * 8}};
+        run.operand[1] = (array){z, {COLUMNS_ * 8, 8}};
+        launch_run(&run, &nest, func);
+        for (int i = 0; i < ROWS_; i++)
+            for (int j = 0; j < COLUMNS_; j++)
+                CHECK(same_f32(z[i][j][0], x[j][i][1]) && same_f32(z[i][j][1], x[j][i][0]));
+        dlk_arena_free(&arena);
+    }
+}
