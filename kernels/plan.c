@@ -148,6 +148,9 @@ static dlk_status find_result(planner *p, int k)
     const dlk_view *given = r->outputs[k];
     const bool drops = r->built->is_reduced[k];
     int64_t bytes;
+    if (result->ndim > DLK_NDIM_MAX)
+        return dlk_fail(DLK_ERR_UNSUPPORTED, "output %d: the result has %d axes with that of the lanes; at most %d", k,
+                        (int)result->ndim, DLK_NDIM_MAX);
     if (!dlk_shape_elements(result->shape, result->ndim, &result->elements) ||
         !dlk_mul_i64(result->elements, dlk_dtypes[result->dtype].bits / 8, &bytes))
         return dlk_fail(DLK_ERR_SHAPE, "output %d: shape %s is beyond the address space", k,

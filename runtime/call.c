@@ -81,10 +81,10 @@ dlk_status dlk_call_run(const dlk_call *call, dlk_run_items run, const dlk_code 
     if (call->n_arguments > ARGUMENTS_MAX || call->n_outer > OUTER_MAX)
         return dlk_fail(DLK_ERR_UNSUPPORTED, "a kernel with %d argument words under %d outer axes; at most %d and %d",
                         call->n_arguments, call->n_outer, ARGUMENTS_MAX, OUTER_MAX);
+    const int64_t pairs = call->outer_steps * call->items;
+    if (call->threads <= 1)
+        return call->n_outer ? run_range(call, run, code, 0, pairs) : run(code, call->arguments, 0, pairs);
     job j = {call, run, code, DLK_OK};
-    if (call->threads > 1)
-        dlk_pool_run(call->outer_steps * call->items, call->threads, run_piece, &j);
-    else
-        run_piece(&j, 0, call->outer_steps * call->items);
+    dlk_pool_run(pairs, call->threads, run_piece, &j);
     return j.status == DLK_OK ? DLK_OK : dlk_fail((dlk_status)j.status, "a kernel failed in a worker thread");
 }

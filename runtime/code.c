@@ -79,7 +79,7 @@ static dlk_status fill(char *address, size_t bytes, const void *image, size_t si
         return dlk_fail(DLK_ERR_MEMORY, "no memory for %zu bytes of code", bytes);
     memcpy(address, image, size);
     if (mprotect(address, bytes, PROT_READ | PROT_EXEC) != 0)
-        return dlk_fail(DLK_ERR_UNSUPPORTED, "the system refuses executable memory");
+        return dlk_fail(DLK_ERR_DRIVER, "the system refuses executable memory");
     return DLK_OK;
 }
 
