@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define DLK_OPERANDS_MAX 64 /* inputs and outputs of one kernel */
-#define DLK_AXES_MAX 8      /* axes of one kernel; the CPU uses 2 and the plan walks the others */
+#define DLK_AXES_MAX     8  /* axes of one kernel; the CPU uses 2 and the plan walks the others */
 
 typedef enum dlk_stride_class {
     DLK_STRIDE_ZERO,    /* the same element along the whole axis */
@@ -17,10 +17,10 @@ typedef enum dlk_stride_class {
 } dlk_stride_class;
 
 typedef struct dlk_access {
-    uint8_t dtype;              /* dlk_dtype */
-    uint8_t is_padded;          /* sub-byte elements each in a byte of their own */
-    uint8_t is_aligned;         /* CPU: address and strides are multiples of the part's size; GPU: of 16 bytes where UNIT */
-    uint8_t is_exact_alias;     /* output: the same elements in the same order as some input */
+    uint8_t dtype;          /* dlk_dtype */
+    uint8_t is_padded;      /* sub-byte elements each in a byte of their own */
+    uint8_t is_aligned;     /* CPU: address and strides are multiples of the part's size; GPU: of 16 bytes where UNIT */
+    uint8_t is_exact_alias; /* output: the same elements in the same order as some input */
     uint8_t stride[DLK_AXES_MAX]; /* dlk_stride_class along each axis of the nest */
 } dlk_access;
 
@@ -36,7 +36,8 @@ typedef enum dlk_reduce_to {
 } dlk_reduce_to;
 
 typedef enum dlk_row_bucket { DLK_ROW_STREAM, DLK_ROW_CACHE, DLK_ROW_REGISTERS } dlk_row_bucket;
-#define DLK_ROW_CACHED_MAX 8192 /* elements: a longer row of a row kernel is STREAM (on the CPU; a GPU has its own bounds) */
+#define DLK_ROW_CACHED_MAX \
+    8192 /* elements: a longer row of a row kernel is STREAM (on the CPU; a GPU has its own bounds) */
 
 /* Axes are ordered outermost first. A map has none reduced; a reduction or a row kernel has exactly one reduced axis.
  * lane_axis is the axis whose neighbours become the lanes of vectors (threads on a GPU): the plan picks the one where
@@ -59,10 +60,10 @@ typedef struct dlk_nest {
 } dlk_nest;
 
 typedef enum dlk_buffer_kind {
-    DLK_BUFFER_INPUT,     /* operand index among the inputs */
-    DLK_BUFFER_OUTPUT,    /* among the outputs */
-    DLK_BUFFER_STATE_IN,  /* component index of the state: of from STATES or LEAVES */
-    DLK_BUFFER_STATE_OUT  /* of to STATES */
+    DLK_BUFFER_INPUT,    /* operand index among the inputs */
+    DLK_BUFFER_OUTPUT,   /* among the outputs */
+    DLK_BUFFER_STATE_IN, /* component index of the state: of from STATES or LEAVES */
+    DLK_BUFFER_STATE_OUT /* of to STATES */
 } dlk_buffer_kind;
 
 typedef struct dlk_buffer_role {
@@ -74,18 +75,18 @@ typedef struct dlk_buffer_role {
  * [kept axis index][run index] with the run fastest; STATE_IN of `from` STATES or LEAVES is addressed by STRIDE uniforms
  * like an operand. */
 typedef enum dlk_uniform_role {
-    DLK_UNIFORM_EXTENT,    /* axis */
-    DLK_UNIFORM_STRIDE,    /* operand (buffer role), axis: bytes, signed */
-    DLK_UNIFORM_TILE,      /* axis: extent of one item along it, as the plan chose by the tiling */
-    DLK_UNIFORM_TILES,     /* axis: number of items along it */
-    DLK_UNIFORM_COUNT,     /* elements under one result, over all reduced axes of the launch */
+    DLK_UNIFORM_EXTENT,       /* axis */
+    DLK_UNIFORM_STRIDE,       /* operand (buffer role), axis: bytes, signed */
+    DLK_UNIFORM_TILE,         /* axis: extent of one item along it, as the plan chose by the tiling */
+    DLK_UNIFORM_TILES,        /* axis: number of items along it */
+    DLK_UNIFORM_COUNT,        /* elements under one result, over all reduced axes of the launch */
     DLK_UNIFORM_INDEX_STRIDE, /* axis: what one step along it adds to the row-major index over the reduced axes of the
                                  launch; 0 for an axis that is kept throughout */
-    DLK_UNIFORM_INDEX_BASE,/* row-major index of the first element */
-    DLK_UNIFORM_ADDRESS,   /* CPU: buffer: the address given for it, as an integer; stores past the cache align to it */
-    DLK_UNIFORM_SCALAR,    /* scalar parameter `index` of the operation, part `axis`; kind I64 or F64 */
-    DLK_UNIFORM_MAGIC,     /* GPU: axis: multiplier for division by EXTENT(axis) */
-    DLK_UNIFORM_SHIFT      /* GPU: axis: shift of the same */
+    DLK_UNIFORM_INDEX_BASE,   /* row-major index of the first element */
+    DLK_UNIFORM_ADDRESS, /* CPU: buffer: the address given for it, as an integer; stores past the cache align to it */
+    DLK_UNIFORM_SCALAR,  /* scalar parameter `index` of the operation, part `axis`; kind I64 or F64 */
+    DLK_UNIFORM_MAGIC,   /* GPU: axis: multiplier for division by EXTENT(axis) */
+    DLK_UNIFORM_SHIFT    /* GPU: axis: shift of the same */
 } dlk_uniform_role;
 
 typedef struct dlk_uniform {

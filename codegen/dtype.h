@@ -25,8 +25,8 @@ typedef enum dlk_special { DLK_SPECIAL_NONE, DLK_SPECIAL_IEEE, DLK_SPECIAL_FN } 
 
 typedef struct dlk_dtype_info {
     const char *name;
-    uint8_t code; /* DLDataTypeCode */
-    uint8_t bits; /* of one element, both parts of a complex */
+    uint8_t code;             /* DLDataTypeCode */
+    uint8_t bits;             /* of one element, both parts of a complex */
     uint8_t storage, compute; /* dlk_kind, of one part */
     uint8_t parts;
     uint8_t class_; /* dlk_dtype_class */

@@ -5,15 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum dlk_kind { /* ORDER KIND */
-    DLK_P1,             /* a predicate: one bit, 0 or 1 */
-    DLK_I8,
-    DLK_I16,
-    DLK_I32,
-    DLK_I64,
-    DLK_F32,
-    DLK_F64,
-    DLK_KIND_COUNT
+typedef enum dlk_kind {         /* ORDER KIND */
+                        DLK_P1, /* a predicate: one bit, 0 or 1 */
+                        DLK_I8,
+                        DLK_I16,
+                        DLK_I32,
+                        DLK_I64,
+                        DLK_F32,
+                        DLK_F64,
+                        DLK_KIND_COUNT
 } dlk_kind;
 
 static inline int dlk_kind_bits(dlk_kind kind)
