@@ -1,8 +1,9 @@
-/* What the API offers around a launch: inference, the short forms, tensors from the pool. */
+/* What the API offers around a launch: inference, the short forms, tensors from the pool, dumps. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "kernels/domain.h"
+#include "runtime/dump.h"
 #include "runtime/memory.h"
 #include "runtime/prepare.h"
 
@@ -106,4 +107,66 @@ dlk_status dlk_tensor_alloc(dlk_context *context, const DLTensor *prototype, DLM
                         dlk_shape_describe(view.shape, view.ndim, (char[DLK_VIEW_TEXT]){0}));
     const DLDevice host = {kDLCPU, 0};
     return dlk_memory_tensor(prototype->dtype, host, view.ndim, view.shape, strides, bytes, out);
+}
+
+/* ---- Dumps ------------------------------------------------------------------------------------------------------- */
+
+static dlk_status dump_steps(const dlk_prepared *prepared, const char *stage, dlk_buffer *out)
+{
+    const dlk_launch_plan *plan = prepared->plan;
+    if (prepared->native)
+        dlk_buffer_printf(out, "implementation %s\n", prepared->native->name);
+    for (int i = 0; i < plan->n_steps; i++) {
+        if (plan->n_steps > 1)
+            dlk_buffer_printf(out, "%sstep %d of %d\n", i ? "\n" : "", i + 1, plan->n_steps);
+        DLK_TRY(dlk_dump_text(prepared->backend, &plan->steps[i].signature, plan->steps[i].prog, stage, out));
+    }
+    return DLK_OK;
+}
+
+static dlk_status dump(const dlk_arguments *arguments, const char *stage, dlk_buffer *out)
+{
+    const bool is_plan = !strcmp(stage, "plan");
+    dlk_prepared *prepared;
+    DLK_TRY(dlk_prepare(arguments, is_plan ? DLK_PREPARE_KERNELS : DLK_PREPARE_PLAN, &prepared));
+    dlk_status status = DLK_OK;
+    if (is_plan)
+        dlk_launch_plan_print(prepared->plan, out);
+    else
+        status = dump_steps(prepared, stage, out);
+    dlk_prepared_release(prepared);
+    return status;
+}
+
+static dlk_status keep_text(const dlk_buffer *text, char **out)
+{
+    char *kept = dlk_alloc(text->size + 1);
+    if (!kept)
+        return dlk_fail(DLK_ERR_MEMORY, "out of memory dumping");
+    if (text->size)
+        memcpy(kept, text->data, text->size);
+    *out = kept;
+    return DLK_OK;
+}
+
+dlk_status dlk_dump(dlk_context *context, const dlk_op *op, const dlk_input *inputs, int n_inputs,
+                    const dlk_output *outputs, int n_outputs, const dlk_params *opt_params, const char *stage,
+                    char **out)
+{
+    if (!stage || !out)
+        return dlk_fail(DLK_ERR_INVALID, "dlk_dump: %s is NULL", stage ? "out" : "stage");
+    dlk_arguments arguments;
+    DLK_TRY(dlk_arguments_read(context, op, inputs, n_inputs, outputs, n_outputs, opt_params, false, &arguments));
+    dlk_arena arena = {0};
+    dlk_buffer text = {.arena = &arena};
+    dlk_status status = dump(&arguments, stage, &text);
+    if (status == DLK_OK)
+        status = keep_text(&text, out);
+    dlk_arena_free(&arena);
+    return status;
+}
+
+void dlk_text_free(char *text)
+{
+    dlk_free(text);
 }
