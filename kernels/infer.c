@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buffer.h"
-
 #define BIT(class) (1u << DLK_CLASS_##class)
 #define INTEGER    (BIT(INT) | BIT(UINT))
 #define REAL       (INTEGER | BIT(FLOAT))

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "codegen/dtype.h"
 #include "kernels/infer.h"
 #include "kernels/lex.h"
