@@ -280,35 +280,39 @@ static dlk_status fail_unresolved(const dlk_overloads *overloads, const dlk_arg_
 {
     char found[512], expected[1024];
     if (why[0])
-        return dlk_fail(DLK_ERR_DTYPE, "%s: %s", overloads->name, why);
+        return dlk_fail(DLK_ERR_DTYPE, "%s", why);
     describe_args(args, n_args, found, sizeof found);
     describe_overloads(overloads, expected, sizeof expected);
-    return dlk_fail(DLK_ERR_DTYPE, "%s: found (%s), expected one of: %s", overloads->name, found, expected);
+    return dlk_fail(DLK_ERR_DTYPE, "found (%s), expected one of: %s", found, expected);
 }
 
 dlk_status dlk_resolve(const dlk_overloads *overloads, const dlk_arg_type *args, int n_args,
                        bool (*is_active)(void *context, const dlk_def *def), void *context, dlk_resolution *out)
 {
     candidate best = {.cost = COST_NONE}, c;
-    bool is_tie = false;
+    bool is_tie = false, calls_itself = false;
     char why[200] = "";
     for (int i = 0; i < overloads->n; i++) {
-        if (is_active && is_active(context, overloads->defs[i]))
-            continue;
         if (!try_overload(overloads->defs[i], args, n_args, &c, why))
             continue;
+        if (is_active && is_active(context, overloads->defs[i])) {
+            calls_itself = true;
+            continue;
+        }
         is_tie = best.cost == c.cost || (is_tie && c.cost > best.cost);
         if (best.cost == COST_NONE || c.cost < best.cost) {
             best = c;
             is_tie = false;
         }
     }
+    if (best.cost == COST_NONE && calls_itself)
+        return dlk_fail(DLK_ERR_SYNTAX, "a definition cannot call itself");
     if (best.cost == COST_NONE)
         return fail_unresolved(overloads, args, n_args, why);
     if (is_tie) {
         char found[512];
         describe_args(args, n_args, found, sizeof found);
-        return dlk_fail(DLK_ERR_DTYPE, "%s: two overloads take (%s) equally well", overloads->name, found);
+        return dlk_fail(DLK_ERR_DTYPE, "two overloads take (%s) equally well", found);
     }
     *out = best.resolution;
     out->relabel = label_of_results(best.resolution.def, args, n_args);

@@ -37,7 +37,8 @@ typedef struct dlk_resolution {
 
 /* The overload of `overloads` that takes `args`: all inputs, without the scalars. Nearest wins: exact types, then small
  * classes, then large ones, then conversion of integers to float64. `active` overloads (those being inlined) are passed
- * over. Fails with DLK_ERR_DTYPE, the message names the types found and the overloads there are. */
+ * over. Fails with DLK_ERR_DTYPE, the message names the types found and the overloads there are; with DLK_ERR_SYNTAX where
+ * only an active one would do. */
 dlk_status dlk_resolve(const dlk_overloads *overloads, const dlk_arg_type *args, int n_args,
                        bool (*is_active)(void *context, const dlk_def *def), void *context, dlk_resolution *out);
 

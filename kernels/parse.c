@@ -20,6 +20,7 @@ typedef struct parser {
     int nesting;
     const char **uses; /* of the definition being parsed */
     int n_uses, cap_uses;
+    bool uses_dtype;
     const dlk_type_variable *variables;
     int n_variables;
     jmp_buf escape;
@@ -263,6 +264,7 @@ static const dlk_expr *parse_name(parser *p)
 {
     const dlk_token name = p->token;
     const bool is_value = at_word(p, "true") || at_word(p, "false") || at_word(p, "dtype");
+    p->uses_dtype |= at_word(p, "dtype");
     if (is_reserved(&name) && !is_value)
         fail_expected(p, "a value");
     advance(p);
@@ -836,6 +838,7 @@ static const dlk_def *parse_definition(parser *p)
     def->column = p->token.column;
     def->text = p->token.text;
     p->n_uses = p->cap_uses = p->n_variables = 0;
+    p->uses_dtype = false;
     p->uses = NULL;
     if (accept_word(p, "table"))
         parse_table(p, def);
@@ -846,6 +849,7 @@ static const dlk_def *parse_definition(parser *p)
     def->text_bytes = (int)(p->previous_end - def->text);
     def->uses = p->uses;
     def->n_uses = p->n_uses;
+    def->uses_dtype = p->uses_dtype;
     accept(p, ";");
     return def;
 }

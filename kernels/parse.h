@@ -145,6 +145,7 @@ typedef struct dlk_def {
     int n_table;
     const char *const *uses; /* names that it calls or indexes, each once */
     int n_uses;
+    bool uses_dtype; /* says itself where the launch's dtype goes */
 } dlk_def;
 
 /* All definitions of one name, in the order of the text. */

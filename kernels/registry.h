@@ -46,6 +46,7 @@ struct dlk_op {
     struct dlk_registry *registry;
     _Atomic(const dlk_op_version *) version;
     _Atomic(const dlk_implementation *) implementations;
+    _Atomic(const void *) description; /* the registry's own */
     struct dlk_op *next; /* of the registry, newest first */
 };
 
