@@ -45,8 +45,7 @@ static dlk_value decode_operand(dlk_eval *eval, int operand, dlk_dtype dtype)
 {
     dlk_ref part[2] = {DLK_NONE, DLK_NONE};
     for (int i = 0; i < dlk_dtypes[dtype].parts; i++)
-        part[i] = dlk_prog_decode(eval->prog, dtype,
-                                  dlk_prog_input(eval->prog, operand, i, dlk_dtypes[dtype].storage));
+        part[i] = dlk_prog_decode(eval->prog, dtype, dlk_prog_input(eval->prog, operand, i, dlk_dtypes[dtype].storage));
     return dlk_value_data(dtype, part[0], part[1]);
 }
 

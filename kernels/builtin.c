@@ -26,10 +26,10 @@ static dlk_value call_bits(dlk_eval *eval, const dlk_expr *at, const dlk_value *
 {
     const dlk_value x = data_argument(eval, at, &args[0], "a float", FLOAT);
     const bool is_f64 = dlk_dtypes[x.dtype].compute == DLK_F64;
-    return dlk_value_data(is_f64 ? DLK_DTYPE_U64 : DLK_DTYPE_U32,
-                          dlk_prog_convert(eval->prog, DLK_PRIM_BITCAST, is_f64 ? DLK_I64 : DLK_I32,
-                                           dlk_value_part(eval, &x, 0)),
-                          DLK_NONE);
+    return dlk_value_data(
+        is_f64 ? DLK_DTYPE_U64 : DLK_DTYPE_U32,
+        dlk_prog_convert(eval->prog, DLK_PRIM_BITCAST, is_f64 ? DLK_I64 : DLK_I32, dlk_value_part(eval, &x, 0)),
+        DLK_NONE);
 }
 
 static dlk_value call_from_bits(dlk_eval *eval, const dlk_expr *at, const dlk_value *args)
@@ -127,9 +127,9 @@ static const struct {
     const char *name;
     int n_args;
     builtin_function call;
-} builtins[] = {{"bits", 1, call_bits},       {"from_bits", 1, call_from_bits}, {"convert", 2, call_convert},
-                {"real", 1, call_real},       {"imag", 1, call_imag},           {"complex", 2, call_complex},
-                {"lowest", 1, call_lowest},   {"highest", 1, call_highest},     {"count", 1, call_count},
+} builtins[] = {{"bits", 1, call_bits},     {"from_bits", 1, call_from_bits}, {"convert", 2, call_convert},
+                {"real", 1, call_real},     {"imag", 1, call_imag},           {"complex", 2, call_complex},
+                {"lowest", 1, call_lowest}, {"highest", 1, call_highest},     {"count", 1, call_count},
                 {"index", 0, call_index}};
 
 static void check_count(dlk_eval *eval, const dlk_expr *at, int found, int expected)

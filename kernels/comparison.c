@@ -209,7 +209,7 @@ static dlk_value compare_weak(dlk_eval *eval, const dlk_expr *at, dlk_sign sign,
 static dlk_value compare_literals(dlk_eval *eval, dlk_sign sign, const dlk_literal *a, const dlk_literal *b)
 {
     const int c = dlk_rational_compare(eval->arena, a->value, b->value);
-    const bool results[] = {c == 0, c != 0, c < 0, c <= 0, c > 0, c >= 0};
+    const bool results[] = {c == 0, c != 0, c<0, c <= 0, c> 0, c >= 0};
     return dlk_value_bool(dlk_prog_const(eval->prog, DLK_P1, results[sign - DLK_SIGN_EQ]));
 }
 
@@ -233,8 +233,7 @@ dlk_value dlk_compare(dlk_eval *eval, const dlk_expr *at, dlk_sign sign, dlk_val
             const bool is_swapped = x.dtype == DLK_DTYPE_U64 || dlk_dtypes[x.dtype].class_ == DLK_CLASS_UINT;
             dlk_value i = is_swapped ? y : x, u = is_swapped ? x : y;
             i = dlk_value_convert(eval, at, i, DLK_DTYPE_I64);
-            return from_order(eval, is_swapped ? mirrored(sign) : sign,
-                              order_of_signs(eval, i.part[0], u.part[0]));
+            return from_order(eval, is_swapped ? mirrored(sign) : sign, order_of_signs(eval, i.part[0], u.part[0]));
         }
     }
     if (is_wide_integer(&x) && !x.is_weak && y.kind == DLK_VALUE_DATA && dlk_dtypes[y.dtype].class_ == DLK_CLASS_FLOAT)

@@ -258,8 +258,8 @@ static void convert_arguments(dlk_eval *eval, const dlk_expr *at, const dlk_reso
     }
 }
 
-dlk_value dlk_eval_call(dlk_eval *eval, const dlk_expr *at, const dlk_overloads *overloads, const dlk_value *args, int n,
-                        const char *const *names)
+dlk_value dlk_eval_call(dlk_eval *eval, const dlk_expr *at, const dlk_overloads *overloads, const dlk_value *args,
+                        int n, const char *const *names)
 {
     dlk_resolution resolution;
     const dlk_def *shape = overloads->defs[0];
@@ -533,8 +533,7 @@ static dlk_value eval_repeat(dlk_eval *eval, const dlk_expr *e, const dlk_scope_
     uint8_t var_scope = widest_scope(eval, l->first, l->n_parts);
     for (;;) {
         const dlk_ref done = eval_loop_body(eval, e, bind_states(eval, e, scope, l, var_scope), l);
-        const dlk_ref repeat =
-            dlk_prog_repeat(eval->prog, e->count, l->first, l->var, l->next, done, l->n_parts);
+        const dlk_ref repeat = dlk_prog_repeat(eval->prog, e->count, l->first, l->var, l->next, done, l->n_parts);
         if (eval->prog->nodes[repeat].scope == var_scope)
             return projected(eval, &l->shape, l->states, l->n, repeat);
         var_scope = eval->prog->nodes[repeat].scope;

@@ -57,12 +57,12 @@ typedef struct dlk_eval {
     dlk_memo *memo[DLK_MEMO_BUCKETS];
 
     /* reductions */
-    bool in_leaf;      /* inside the leaf formula of a reducer: reductions are over the leaf */
-    bool in_first;     /* inside the formula of an element's or leaf's state: index() is known */
-    const char *no_reduction; /* where none may be: "the merge clause" */
+    bool in_leaf;                  /* inside the leaf formula of a reducer: reductions are over the leaf */
+    bool in_first;                 /* inside the formula of an element's or leaf's state: index() is known */
+    const char *no_reduction;      /* where none may be: "the merge clause" */
     uint8_t tree_kind, tree_parts; /* in_leaf: of the reducer's tree */
     dlk_ref formals[DLK_KIND_COUNT][2][DLK_STATE_MAX]; /* of merges: VARs + 1 */
-    dlk_ref mask; /* predicate of where=, or DLK_NONE */
+    dlk_ref mask;                                      /* predicate of where=, or DLK_NONE */
     bool has_initial;
     dlk_value initial; /* weak */
     dlk_value joined;  /* has_initial: the reduction that it was joined with */
@@ -82,8 +82,8 @@ dlk_value dlk_eval_expr(dlk_eval *eval, const dlk_expr *e, const dlk_scope_entry
 const dlk_scope_entry *dlk_eval_bind(dlk_eval *eval, const dlk_pattern *pattern, dlk_value value,
                                      const dlk_scope_entry *scope);
 /* Calls the overload of `overloads` that takes the arguments: inputs, then scalars (missing ones have their default). */
-dlk_value dlk_eval_call(dlk_eval *eval, const dlk_expr *at, const dlk_overloads *overloads, const dlk_value *args, int n,
-                        const char *const *names);
+dlk_value dlk_eval_call(dlk_eval *eval, const dlk_expr *at, const dlk_overloads *overloads, const dlk_value *args,
+                        int n, const char *const *names);
 /* Calls the library's own definition of `name`. */
 dlk_value dlk_eval_call_library(dlk_eval *eval, const dlk_expr *at, const char *name, const dlk_value *args, int n);
 /* The current definition's view of `name`, or NULL. */

@@ -49,8 +49,8 @@ static dlk_status check_overload(const dlk_def *first, const dlk_def *def)
     char where[96];
     dlk_where(def->file, def->line, def->column, where);
     if (first->kind == DLK_DEF_TABLE || def->kind == DLK_DEF_TABLE)
-        return dlk_fail(DLK_ERR_SYNTAX, "%s: there is another definition called '%s', expected a name of its own", where,
-                        def->name);
+        return dlk_fail(DLK_ERR_SYNTAX, "%s: there is another definition called '%s', expected a name of its own",
+                        where, def->name);
     if (!same_parameters(first, def))
         return dlk_fail(DLK_ERR_SYNTAX, "%s: found %s, expected the same inputs and scalars as in %s", where,
                         def->signature, first->signature);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define BIT(class)  (1u << DLK_CLASS_##class)
+#define BIT(class) (1u << DLK_CLASS_##class)
 #define INTEGERS   (BIT(INT) | BIT(UINT))
 
 static dlk_dtype_class class_of(const dlk_value *value)
@@ -34,10 +34,9 @@ typedef struct complex_ref {
 
 static complex_ref complex_multiply(dlk_eval *eval, complex_ref a, complex_ref b)
 {
-    return (complex_ref){prim2(eval, DLK_PRIM_FSUB, prim2(eval, DLK_PRIM_FMUL, a.re, b.re),
-                               prim2(eval, DLK_PRIM_FMUL, a.im, b.im)),
-                         prim2(eval, DLK_PRIM_FADD, prim2(eval, DLK_PRIM_FMUL, a.re, b.im),
-                               prim2(eval, DLK_PRIM_FMUL, a.im, b.re))};
+    return (complex_ref){
+        prim2(eval, DLK_PRIM_FSUB, prim2(eval, DLK_PRIM_FMUL, a.re, b.re), prim2(eval, DLK_PRIM_FMUL, a.im, b.im)),
+        prim2(eval, DLK_PRIM_FADD, prim2(eval, DLK_PRIM_FMUL, a.re, b.im), prim2(eval, DLK_PRIM_FMUL, a.im, b.re))};
 }
 
 /* Smith's way: divide by the larger part of the divisor first, so that nothing overflows that need not. `is_re` says which
@@ -52,9 +51,8 @@ static complex_ref complex_divide(dlk_eval *eval, complex_ref a, complex_ref b)
     const dlk_ref y = dlk_prog_prim(prog, DLK_PRIM_SELECT, is_re, a.im, a.re);
     const dlk_ref zero = zero_like(eval, large), is_zero = prim2(eval, DLK_PRIM_FEQ, large, zero);
     const dlk_ref ratio = dlk_prog_prim(prog, DLK_PRIM_SELECT, is_zero, zero, prim2(eval, DLK_PRIM_FDIV, small, large));
-    const dlk_ref scale = dlk_prog_prim(
-        prog, DLK_PRIM_SELECT, is_zero, zero,
-        prim2(eval, DLK_PRIM_FADD, large, prim2(eval, DLK_PRIM_FMUL, small, ratio)));
+    const dlk_ref scale = dlk_prog_prim(prog, DLK_PRIM_SELECT, is_zero, zero,
+                                        prim2(eval, DLK_PRIM_FADD, large, prim2(eval, DLK_PRIM_FMUL, small, ratio)));
     const dlk_ref re = prim2(eval, DLK_PRIM_FADD, x, prim2(eval, DLK_PRIM_FMUL, y, ratio));
     const dlk_ref im = prim2(eval, DLK_PRIM_FSUB, y, prim2(eval, DLK_PRIM_FMUL, x, ratio));
     const dlk_ref quotient = prim2(eval, DLK_PRIM_FDIV, im, scale);
@@ -117,7 +115,7 @@ static bool fold_literals(dlk_eval *eval, const dlk_expr *at, dlk_sign sign, con
     if (!is_done)
         dlk_eval_fail(eval, at, DLK_ERR_SYNTAX, "'%s' of these numbers %s", dlk_sign_text(sign),
                       sign == DLK_SIGN_DIV && dlk_rational_is_zero(b->value) ? "divides by zero"
-                                                                            : "needs more than 8192 bits");
+                                                                             : "needs more than 8192 bits");
     *out = (dlk_value){.kind = DLK_VALUE_LITERAL, .literal = result};
     return true;
 }
@@ -187,10 +185,10 @@ static dlk_value bitwise(dlk_eval *eval, const dlk_expr *at, dlk_sign sign, dlk_
     const bool is_shift = sign == DLK_SIGN_SHL || sign == DLK_SIGN_SHR;
     if (!(dlk_class_bit(a.dtype) & (is_shift ? INTEGERS : INTEGERS | BIT(BOOL))))
         fail_operand(eval, at, dlk_sign_text(sign), &a, is_shift ? "integers" : "integers or bools");
-    const dlk_prim prim = sign == DLK_SIGN_BIT_AND   ? DLK_PRIM_AND
-                          : sign == DLK_SIGN_BIT_OR  ? DLK_PRIM_OR
-                          : sign == DLK_SIGN_BIT_XOR ? DLK_PRIM_XOR
-                          : sign == DLK_SIGN_SHL     ? DLK_PRIM_SHL
+    const dlk_prim prim = sign == DLK_SIGN_BIT_AND        ? DLK_PRIM_AND
+                          : sign == DLK_SIGN_BIT_OR       ? DLK_PRIM_OR
+                          : sign == DLK_SIGN_BIT_XOR      ? DLK_PRIM_XOR
+                          : sign == DLK_SIGN_SHL          ? DLK_PRIM_SHL
                           : class_of(&a) == DLK_CLASS_INT ? DLK_PRIM_ASHR
                                                           : DLK_PRIM_LSHR;
     dlk_value result = dlk_value_data(a.dtype, prim2(eval, prim, a.part[0], b.part[0]), DLK_NONE);
@@ -265,8 +263,7 @@ static dlk_value call_half(dlk_eval *eval, dlk_prim prim, const dlk_value *a)
 {
     const bool is_decode = prim == DLK_PRIM_HTOF;
     return dlk_value_data(is_decode ? DLK_DTYPE_F32 : DLK_DTYPE_U16,
-                          dlk_prog_convert(eval->prog, prim, is_decode ? DLK_F32 : DLK_I16,
-                                           dlk_value_part(eval, a, 0)),
+                          dlk_prog_convert(eval->prog, prim, is_decode ? DLK_F32 : DLK_I16, dlk_value_part(eval, a, 0)),
                           DLK_NONE);
 }
 
@@ -330,8 +327,8 @@ static dlk_value select_leaf(dlk_eval *eval, dlk_ref p, const dlk_value *a, cons
 {
     dlk_value result = dlk_value_data(a->dtype, DLK_NONE, DLK_NONE);
     for (int i = 0; i < dlk_dtypes[a->dtype].parts; i++)
-        result.part[i] = dlk_prog_prim(eval->prog, DLK_PRIM_SELECT, p, dlk_value_part(eval, a, i),
-                                       dlk_value_part(eval, b, i));
+        result.part[i] =
+            dlk_prog_prim(eval->prog, DLK_PRIM_SELECT, p, dlk_value_part(eval, a, i), dlk_value_part(eval, b, i));
     result.is_weak = a->is_weak;
     return result;
 }

@@ -7,10 +7,10 @@
 #include <string.h>
 
 typedef struct state {
-    dlk_value shape;                  /* of one element or leaf: numbers in tuples */
+    dlk_value shape; /* of one element or leaf: numbers in tuples */
     dlk_value leaves[DLK_STATE_MAX];
     int n_leaves;
-    dlk_ref part[DLK_STATE_MAX];      /* its components */
+    dlk_ref part[DLK_STATE_MAX]; /* its components */
     uint8_t kind[DLK_STATE_MAX];
     int n;
 } state;

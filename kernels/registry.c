@@ -36,8 +36,8 @@ typedef struct registered { /* for destroy, once each */
 
 struct dlk_registry {
     pthread_mutex_t lock;
-    dlk_arena arena;   /* handles, implementations, descriptions, the set of names */
-    dlk_names names;   /* of the context, over the library's */
+    dlk_arena arena; /* handles, implementations, descriptions, the set of names */
+    dlk_names names; /* of the context, over the library's */
     dlk_op *ops;
     text_unit *texts;
     registered *natives;
@@ -249,8 +249,8 @@ static dlk_status fail_not_found(const dlk_registry *registry, const char *name)
         collect_close(dlk_library_names(), name, wanted, close, sizeof close);
     }
     if (name[0] == '_')
-        return dlk_fail(DLK_ERR_NOT_FOUND, "'%.80s' is no operation: names that begin with '_' are for definitions only",
-                        name);
+        return dlk_fail(DLK_ERR_NOT_FOUND,
+                        "'%.80s' is no operation: names that begin with '_' are for definitions only", name);
     return dlk_fail(DLK_ERR_NOT_FOUND, "there is no operation called '%.80s'%s%s%s", name,
                     close[0] ? "; did you mean " : "", close, close[0] ? "?" : "");
 }
@@ -274,9 +274,7 @@ static void merge_names(definition *d)
     const dlk_overloads **sets = DLK_NEW_ARRAY(d->arena, const dlk_overloads *, old->n + d->added.n);
     int n = 0, i = 0, k = 0;
     while (i < old->n || k < d->added.n) {
-        const int order = i == old->n       ? 1
-                          : k == d->added.n ? -1
-                                            : strcmp(old->sets[i]->name, d->added.sets[k]->name);
+        const int order = i == old->n ? 1 : k == d->added.n ? -1 : strcmp(old->sets[i]->name, d->added.sets[k]->name);
         sets[n++] = order < 0 ? old->sets[i] : d->added.sets[k];
         i += order <= 0;
         k += order >= 0;

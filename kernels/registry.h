@@ -47,7 +47,7 @@ struct dlk_op {
     _Atomic(const dlk_op_version *) version;
     _Atomic(const dlk_implementation *) implementations;
     _Atomic(const void *) description; /* the registry's own */
-    struct dlk_op *next; /* of the registry, newest first */
+    struct dlk_op *next;               /* of the registry, newest first */
 };
 
 typedef struct dlk_registry dlk_registry;

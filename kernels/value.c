@@ -116,9 +116,9 @@ static dlk_value data_to_complex(dlk_eval *eval, const dlk_value *value, dlk_dty
     const dlk_dtype real = real_of(dtype);
     dlk_ref part[2];
     for (int i = 0; i < 2; i++)
-        part[i] = value->part[i] == DLK_NONE ? dlk_prog_const(eval->prog, dlk_dtypes[real].compute, 0)
-                                             : dlk_prog_encode(eval->prog, real, value->part[i],
-                                                               is_unsigned(value->source), false);
+        part[i] = value->part[i] == DLK_NONE
+                      ? dlk_prog_const(eval->prog, dlk_dtypes[real].compute, 0)
+                      : dlk_prog_encode(eval->prog, real, value->part[i], is_unsigned(value->source), false);
     return dlk_value_data(dtype, part[0], part[1]);
 }
 
@@ -164,7 +164,8 @@ static dlk_dtype join_types(dlk_eval *eval, const dlk_expr *at, dlk_arg_type a, 
     if (a.is_weak && !b.is_weak)
         return dlk_promote_weak(b.dtype, a.dtype);
     const bool are_integers = is_class(a.dtype, INTEGERS) && is_class(b.dtype, INTEGERS);
-    if (a.is_weak && are_integers && a.dtype != b.dtype) /* int64 and uint64: which one does not fit is seen at launch */
+    if (a.is_weak && are_integers &&
+        a.dtype != b.dtype) /* int64 and uint64: which one does not fit is seen at launch */
         return DLK_DTYPE_U64;
     const dlk_dtype dtype = dlk_promote(a.dtype, b.dtype);
     char why[200];
@@ -203,9 +204,8 @@ dlk_value dlk_value_bool(dlk_ref predicate)
 
 dlk_value dlk_value_tuple(dlk_eval *eval, const dlk_value *items, int n)
 {
-    return (dlk_value){.kind = DLK_VALUE_TUPLE,
-                       .items = dlk_arena_copy(eval->arena, items, sizeof *items * (size_t)n),
-                       .n = n};
+    return (dlk_value){
+        .kind = DLK_VALUE_TUPLE, .items = dlk_arena_copy(eval->arena, items, sizeof *items * (size_t)n), .n = n};
 }
 
 const char *dlk_value_describe(const dlk_value *value, char *out)
@@ -256,8 +256,8 @@ dlk_value dlk_value_round(dlk_eval *eval, const dlk_expr *at, dlk_value value, d
     dlk_value result = dlk_value_convert(eval, at, value, dtype);
     if (!is_narrow_float(dtype))
         return result;
-    const dlk_ref word = dlk_prog_encode(eval->prog, dtype, result.part[0], is_unsigned(result.source),
-                                         eval->request->saturate);
+    const dlk_ref word =
+        dlk_prog_encode(eval->prog, dtype, result.part[0], is_unsigned(result.source), eval->request->saturate);
     return dlk_value_data(dtype, dlk_prog_decode(eval->prog, dtype, word), DLK_NONE);
 }
 
@@ -321,7 +321,8 @@ void dlk_value_unify(dlk_eval *eval, const dlk_expr *at, dlk_value *a, dlk_value
     b->items = right;
 }
 
-dlk_value dlk_value_conform(dlk_eval *eval, const dlk_expr *at, dlk_value value, const dlk_value *like, const char *what)
+dlk_value dlk_value_conform(dlk_eval *eval, const dlk_expr *at, dlk_value value, const dlk_value *like,
+                            const char *what)
 {
     if ((value.kind == DLK_VALUE_TUPLE) != (like->kind == DLK_VALUE_TUPLE) ||
         (value.kind == DLK_VALUE_TUPLE && value.n != like->n))

@@ -31,7 +31,7 @@ typedef struct prog_eval {
     uint64_t *value, *var;
     uint32_t *stamp, now; /* by node: value is of now */
     uint64_t (*loop)[128];
-    prog_eval_state *reduced;     /* by reduction */
+    prog_eval_state *reduced; /* by reduction */
     bool *is_reduced;
 } prog_eval;
 
