@@ -424,7 +424,7 @@ static dlk_launch_plan *plan_create(const dlk_plan_request *r, dlk_arena *arena)
     plan->input_high = DLK_NEW_ARRAY(arena, int64_t, r->n_inputs + 1);
     plan->overlaps = DLK_NEW_ARRAY(arena, uint8_t, r->n_outputs * r->n_inputs + 1);
     plan->n_scalars = r->built->n_scalars;
-    plan->scalars = dlk_arena_copy(arena, r->built->scalars, sizeof *r->built->scalars * (size_t)plan->n_scalars + 1);
+    plan->scalars = dlk_arena_copy(arena, r->built->scalars, sizeof *r->built->scalars * (size_t)plan->n_scalars);
     return plan;
 }
 

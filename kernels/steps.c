@@ -167,7 +167,7 @@ static dlk_plan_step *emit(dlk_step_list *list, const draft *d)
     shape->offset = stage->domain->offset;
     memcpy(shape->axis, d->axis, sizeof shape->axis);
     shape->n_outer = d->n_outer;
-    shape->outer = dlk_arena_copy(list->arena, d->outer, sizeof *d->outer * (size_t)(d->n_outer + 1));
+    shape->outer = dlk_arena_copy(list->arena, d->outer, sizeof *d->outer * (size_t)d->n_outer);
     shape->count = stage->count;
     shape->read = d->read;
     shape->written = d->written;

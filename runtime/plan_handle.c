@@ -51,8 +51,11 @@ static void copy_params(dlk_plan *plan, const dlk_params *given)
     dlk_arena *arena = &plan->arena;
     plan->params = *given;
     plan->params.size = sizeof plan->params;
-    if (given->axes)
-        plan->params.axes = dlk_arena_copy(arena, given->axes, sizeof *given->axes * (size_t)given->n_axes + 1);
+    if (given->axes) { /* none is something else than no list */
+        int32_t *axes = DLK_NEW_ARRAY(arena, int32_t, given->n_axes + 1);
+        memcpy(axes, given->axes, sizeof *axes * (size_t)given->n_axes);
+        plan->params.axes = axes;
+    }
     if (given->implementation)
         plan->params.implementation = dlk_arena_copy(arena, given->implementation, strlen(given->implementation) + 1);
     dlk_named_scalar *scalars = DLK_NEW_ARRAY(arena, dlk_named_scalar, given->n_scalars + 1);
