@@ -73,7 +73,8 @@ static _Noreturn void fail_expected(parser *p, const char *expected)
 
 static void advance(parser *p)
 {
-    p->previous_end = p->token.text + p->token.length;
+    if (p->token.text) /* NULL before the first token */
+        p->previous_end = p->token.text + p->token.length;
     const dlk_status status = dlk_lexer_next(&p->lexer, &p->token);
     if (status != DLK_OK)
         leave(p, status);

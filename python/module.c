@@ -506,6 +506,8 @@ static PyObject *version_text(void)
     return PyUnicode_FromFormat("%d.%d.%d", v / 1000000, v / 1000 % 1000, v % 1000);
 }
 
+PyMODINIT_FUNC PyInit__dlk(void); /* Python looks for it by name */
+
 PyMODINIT_FUNC PyInit__dlk(void)
 {
     PyObject *module = PyModule_Create(&definition);

@@ -183,7 +183,7 @@ TEST(cli_says_what_to_type)
     check_run("show add 'f32[4]' 'f32[4]' --dtype f31", 2, "there is no dtype 'f31'; there are");
     check_run("show sum 'f32[4]' --axes x", 2, "axes to reduce");
     check_run("show add 'f32[4]' 'f32[4]' --option no_such=1", 2, "num_threads");
-    check_run("show 'f(x) = x +' 'f32[4]'", 1, "1:");
+    check_run("show 'f(x) = x +' 'f32[4]'", 1, "line 1, column ");
 }
 
 TEST(cli_devices)

@@ -2,6 +2,7 @@
 #ifndef DLK_TESTS_FUZZ_FUZZ_H
 #define DLK_TESTS_FUZZ_FUZZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
