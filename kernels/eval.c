@@ -134,7 +134,7 @@ static int memo_bucket(const dlk_def *def, const dlk_value *args, int n)
 {
     uint64_t hash = (uint64_t)(uintptr_t)def >> 4;
     for (int i = 0; i < n; i++) {
-        if (args[i].kind != DLK_VALUE_DATA)
+        if (args[i].kind == DLK_VALUE_TUPLE)
             return -1;
         hash = hash * 31 + (uint64_t)(uint32_t)args[i].part[0];
     }
@@ -143,8 +143,8 @@ static int memo_bucket(const dlk_def *def, const dlk_value *args, int n)
 
 static bool same_data(const dlk_value *a, const dlk_value *b)
 {
-    return a->dtype == b->dtype && a->source == b->source && a->is_weak == b->is_weak && a->part[0] == b->part[0] &&
-           a->part[1] == b->part[1];
+    return a->kind == b->kind && a->literal == b->literal && a->dtype == b->dtype && a->source == b->source &&
+           a->is_weak == b->is_weak && a->part[0] == b->part[0] && a->part[1] == b->part[1];
 }
 
 static const dlk_memo *memo_find(const dlk_eval *eval, int bucket, const dlk_def *def, const dlk_value *args, int n)
