@@ -39,6 +39,8 @@ typedef enum dlk_row_bucket { DLK_ROW_STREAM, DLK_ROW_CACHE, DLK_ROW_REGISTERS }
 #define DLK_ROW_CACHED_MAX \
     8192 /* elements: a longer row of a row kernel is STREAM (on the CPU; a GPU has its own bounds) */
 
+#define DLK_NARROW_MAX 128 /* elements */
+
 /* Axes are ordered outermost first. A map has none reduced; a reduction or a row kernel has exactly one reduced axis.
  * lane_axis is the axis whose neighbours become the lanes of vectors (threads on a GPU): the plan picks the one where
  * most bytes are contiguous. On the CPU n_axes is 2: axis 0 is the outer one (extent 1 when there is one axis only) and
@@ -55,7 +57,8 @@ typedef struct dlk_nest {
     uint8_t from, to;       /* dlk_reduce_from, dlk_reduce_to */
     uint8_t has_runs;       /* reductions TO_STATES: the reduced axis is cut into runs of leaves, one result each */
     uint8_t index_bits;     /* GPU: 32 or 64 */
-    uint8_t zero[4];
+    uint8_t is_narrow;      /* CPU: a reduction with lanes along the kept axis, of at most DLK_NARROW_MAX elements */
+    uint8_t zero[3];
     dlk_access operand[DLK_OPERANDS_MAX]; /* inputs, then outputs */
 } dlk_nest;
 

@@ -300,11 +300,9 @@ static bool source_reaches(void *context, const dlk_pnode *leaf)
     return true;
 }
 
-/* INDEX: the row-major index over the reduced axes. */
-static dlk_val read_index(dlk_cpu *cpu)
+dlk_val dlk_cpu_index(dlk_cpu *cpu, const dlk_place *place)
 {
     dlk_func *func = cpu->func;
-    const dlk_place *place = cpu->place;
     dlk_val index = dlk_emit_role(func, DLK_UNIFORM_INDEX_BASE, 0);
     for (int axis = 0; axis < DLK_CPU_AXES; axis++) {
         const dlk_val stride = dlk_emit_role(func, DLK_UNIFORM_INDEX_STRIDE, axis);
@@ -322,7 +320,7 @@ static void source_read(void *context, const dlk_pnode *leaf, dlk_val parts[2])
 {
     dlk_cpu *cpu = context;
     if (leaf->op == DLK_PROG_INDEX)
-        parts[0] = read_index(cpu);
+        parts[0] = dlk_cpu_index(cpu, cpu->place);
     else
         dlk_cpu_load(cpu, (int)leaf->imm, cpu->place, parts);
 }
@@ -390,14 +388,27 @@ static int node_weight(const dlk_cpu *cpu, const dlk_pnode *node)
     }
 }
 
+/* Predicates computed from predicates. */
+static bool is_logic(const dlk_prog *prog, const dlk_pnode *node)
+{
+    return node->op == DLK_PROG_PRIM && node->kind == DLK_P1 && node->b != DLK_NONE &&
+           prog->nodes[node->b].kind == DLK_P1;
+}
+
+dlk_cost dlk_cost_join(dlk_cost a, dlk_cost b)
+{
+    return (dlk_cost){a.weight + b.weight, a.widest > b.widest ? a.widest : b.widest, a.has_logic || b.has_logic};
+}
+
 dlk_cost dlk_cpu_cost(const dlk_cpu *cpu, const bool *in)
 {
-    dlk_cost cost = {0, 1};
+    dlk_cost cost = {0, 1, false};
     for (int i = 0; i < cpu->prog->n_nodes; i++) {
         const dlk_pnode *node = &cpu->prog->nodes[i];
         if (!in[i] || (node->scope != DLK_SCOPE_ELEMENT && !cpu->walk->uses_var[i]))
             continue;
         cost.weight += node_weight(cpu, node);
+        cost.has_logic |= is_logic(cpu->prog, node);
         if (dlk_kind_bytes(node->kind) > cost.widest)
             cost.widest = dlk_kind_bytes(node->kind);
     }
@@ -415,7 +426,10 @@ static bool has_pairs(const dlk_cpu *cpu)
 
 int dlk_cpu_lanes(const dlk_cpu *cpu, dlk_cost cost)
 {
-    const int registers = cost.weight <= 12 ? 4 : cost.weight <= 4 * DLK_CPU_HEAVY ? 2 : 1;
+    const bool has_mask_registers = cpu->target->vector_bytes == 64;
+    int registers = cost.weight <= 12 ? 4 : cost.weight <= 4 * DLK_CPU_HEAVY ? 2 : 1;
+    if (cost.has_logic && !has_mask_registers)
+        registers = 1;
     const int pair = has_pairs(cpu) ? 2 : 1;
     const int lanes = registers * cpu->target->vector_bytes / (cost.widest * pair);
     const int most = DLK_LANES_MAX / pair;

@@ -43,6 +43,7 @@ typedef struct dlk_cpu {
     const dlk_place *place; /* where the walk reads */
     struct dlk_keep *kept;  /* values of a row that go through cache */
     int n_kept;
+    dlk_val number; /* of the elements at the innermost place in their leaf: I32, see schedule_index.c */
 } dlk_cpu;
 
 /* The place before any axis is entered. */
@@ -51,6 +52,9 @@ dlk_place dlk_cpu_start(dlk_cpu *cpu);
 dlk_place dlk_cpu_enter(dlk_cpu *cpu, const dlk_place *from, int axis, dlk_val index);
 /* The same with lanes along it. */
 dlk_place dlk_cpu_enter_lanes(dlk_cpu *cpu, const dlk_place *from, int axis, dlk_val index, int lanes, dlk_val count);
+
+/* The row-major index over the reduced axes at a place, one value for each of its lanes. */
+dlk_val dlk_cpu_index(dlk_cpu *cpu, const dlk_place *place);
 
 /* Opens and closes a region of the walk that reads at `place`. */
 const dlk_place *dlk_cpu_push(dlk_cpu *cpu, const dlk_place *place);
@@ -74,7 +78,10 @@ dlk_val dlk_cpu_tile_number(dlk_cpu *cpu, int axis);
 typedef struct dlk_cost {
     int weight;
     int widest;
+    bool has_logic; /* on predicates: without mask registers they must fill a register as their operands do */
 } dlk_cost;
+/* The cost of two formulas in one vector. */
+dlk_cost dlk_cost_join(dlk_cost a, dlk_cost b);
 dlk_cost dlk_cpu_cost(const dlk_cpu *cpu, const bool *in);
 /* Lanes of a vector for formulas of this cost: several registers' worth when they are short, so that independent chains
  * hide latency; one when they are long, so that their values stay in registers. A power of two. */

@@ -3,9 +3,9 @@
  * and since a leaf is a power of two of visits, one counter serves lanes and leaves. */
 #include "codegen/schedule_pass.h"
 
-#define STRIP_BYTES       2048  /* of one row of a strip: long enough for the prefetcher */
-#define SCRATCH_BYTES     98304 /* of all counters */
-#define STRIP_LEAF_LEVELS 34    /* leaves: 2^34, days of reading */
+#define STRIP_BYTES       4096   /* of one row of a strip: long enough for the prefetcher */
+#define SCRATCH_BYTES     196608 /* of all counters */
+#define STRIP_LEAF_LEVELS 34     /* leaves: 2^34, days of reading */
 
 static int lane_levels(const dlk_pass *pass)
 {
@@ -49,12 +49,12 @@ static int column_bytes(const dlk_pass *pass, int *widest)
     return bytes;
 }
 
-int dlk_cpu_strip_vectors(const dlk_pass *passes, int n, int lanes)
+int dlk_cpu_strip_vectors(const dlk_cpu *cpu, const dlk_pass *passes, int n, int lanes)
 {
     int bytes = 0, widest = 1;
     for (int p = 0; p < n; p++)
         bytes += column_bytes(&passes[p], &widest);
-    int columns = STRIP_BYTES / widest;
+    int columns = cpu->nest->is_narrow ? DLK_NARROW_MAX : STRIP_BYTES / widest;
     if (bytes > 0 && columns > SCRATCH_BYTES / bytes)
         columns = SCRATCH_BYTES / bytes;
     return columns < lanes ? 1 : columns / lanes;
@@ -117,6 +117,8 @@ static void element(const visit *v, dlk_val r, dlk_state *out)
 {
     dlk_cpu *cpu = v->cpu;
     const dlk_val at = dlk_emit_add(cpu->func, v->first, dlk_emit_mul_const(cpu->func, r, v->stride));
+    const dlk_val number = dlk_ir_convert(cpu->func, DLK_PRIM_ITRUNC, DLK_I32, r);
+    cpu->number = dlk_walk_widen(cpu->walk, number, cpu->place->lanes);
     const dlk_place place = dlk_cpu_enter(cpu, cpu->place, cpu->nest->reduced_axis, at);
     const dlk_place *before = dlk_cpu_push(cpu, &place);
     dlk_set_elements(cpu, v->set, out);
@@ -180,6 +182,11 @@ typedef struct strip_leaf {
     dlk_val number; /* leaves before it */
 } strip_leaf;
 
+static bool any_order(const dlk_pass *pass)
+{
+    return pass->is_free && pass->n_inner == 0;
+}
+
 /* In the region of a vector: results of in_leaf reductions below `level`. */
 static void bind_inner(const strip_leaf *l, dlk_val slot, int level)
 {
@@ -224,24 +231,140 @@ static void push_lane(const strip_leaf *l, const dlk_set *set, dlk_val slot, dlk
     }
 }
 
+/* Visit j of a leaf: lane j of the tree in bit-reversed order; or simply the next rows. */
+static visit make_visit(const strip_leaf *l, const dlk_set *set, dlk_val j)
+{
+    dlk_func *func = l->cpu->func;
+    if (!any_order(l->pass)) {
+        const dlk_val lane = bit_reversed(l, j);
+        return (visit){l->cpu, set, dlk_emit_add(func, l->first, lane), rows_of_lane(l, lane), l->pass->lanes};
+    }
+    const dlk_val before = dlk_emit_mul_const(func, j, l->pass->rows), left = dlk_emit_sub(func, l->count, before);
+    const dlk_val rows = dlk_emit_smin(func, left, dlk_ir_i64(func, l->pass->rows));
+    return (visit){l->cpu, set, dlk_emit_add(func, l->first, before), rows, 1};
+}
+
 static void set_over_leaf(const strip_leaf *l, const dlk_set *set, int level)
 {
     dlk_cpu *cpu = l->cpu;
     dlk_func *func = cpu->func;
-    const bool any_order = l->pass->is_free && l->pass->n_inner == 0;
     const dlk_val visits = dlk_cpu_loop(cpu, dlk_ir_i64(func, 0), dlk_ir_i64(func, l->pass->lanes), 1);
-    const dlk_val j = dlk_ir_loop_index(func, visits), lane = any_order ? j : bit_reversed(l, j);
-    const visit v = {cpu, set, dlk_emit_add(func, l->first, lane), rows_of_lane(l, lane), l->pass->lanes};
+    const dlk_val j = dlk_ir_loop_index(func, visits);
+    const visit v = make_visit(l, set, j);
     dlk_state states[DLK_SET_MAX];
     vectors each;
     vectors_begin(cpu, l->strip, &each);
     bind_inner(l, each.slot, level);
     dlk_cpu_hoist_all(cpu);
     join_lane(&v, states);
+    for (int t = 0; t < set->n; t++)
+        states[t] = dlk_tally_widen(cpu, set->tally[t], states[t], v.first, v.stride);
     push_lane(l, set, each.slot, j, states);
     vectors_end(cpu, &each);
     dlk_cpu_loop_end(cpu, visits);
 }
+
+/* ---- A leaf of narrow rows ---------------------------------------------------------------------------------------- */
+
+/* Rows so short that 16 of them at a distance are 16 scraps: read one after the other, into a row of states for each
+ * lane of the tree. */
+typedef struct narrow_leaf {
+    const strip_leaf *l;
+    const dlk_set *set;
+    int level;
+    dlk_state_array lanes[DLK_SET_MAX];
+} narrow_leaf;
+
+static dlk_val narrow_at(const narrow_leaf *n, dlk_val lane, dlk_val slot)
+{
+    dlk_func *func = n->l->cpu->func;
+    const int64_t width = (int64_t)n->l->strip->vectors * n->l->strip->lanes;
+    return dlk_emit_add(func, dlk_emit_mul_const(func, lane, width), slot);
+}
+
+/* Row r of the lane, for one vector of columns: the first one is the state, others are joined to it. */
+static void narrow_join(const narrow_leaf *n, dlk_val r, dlk_val lane, dlk_val slot)
+{
+    dlk_cpu *cpu = n->l->cpu;
+    dlk_func *func = cpu->func;
+    const visit v = {cpu, n->set, dlk_emit_add(func, n->l->first, lane), DLK_NONE, n->l->pass->lanes};
+    const dlk_val at = narrow_at(n, lane, slot);
+    dlk_state right[DLK_SET_MAX], states[DLK_SET_MAX];
+    dlk_val values[DLK_SET_VALUES];
+    element(&v, r, right);
+    const dlk_val branch = dlk_ir_if_begin(func, dlk_emit_slt(func, dlk_ir_i64(func, 0), r), false);
+    for (int t = 0; t < n->set->n; t++)
+        states[t] = dlk_state_array_load(cpu->walk, &n->lanes[t], at, cpu->place->lanes);
+    dlk_set_join(cpu, n->set, states, right);
+    const int count = dlk_set_pack(cpu, n->set, false, states, values);
+    dlk_ir_if_else(func, branch, values, count);
+    dlk_set_pack(cpu, n->set, false, right, values);
+    dlk_ir_if_end(func, branch, values);
+    for (int k = 0; k < count; k++)
+        values[k] = dlk_ir_result(func, branch, k);
+    dlk_set_unpack(n->set, false, values, states);
+    for (int t = 0; t < n->set->n; t++)
+        dlk_state_array_store(cpu->walk, &n->lanes[t], at, states[t]);
+}
+
+static void narrow_rows(const narrow_leaf *n)
+{
+    const strip_leaf *l = n->l;
+    dlk_func *func = l->cpu->func;
+    const dlk_val rows = dlk_cpu_loop(l->cpu, dlk_ir_i64(func, 0), rows_of_lane(l, dlk_ir_i64(func, 0)), 1);
+    const dlk_val r = dlk_ir_loop_index(func, rows);
+    const dlk_val left = dlk_emit_sub(func, l->count, dlk_emit_mul_const(func, r, l->pass->lanes));
+    const dlk_val end = dlk_emit_smin(func, left, dlk_ir_i64(func, l->pass->lanes));
+    const dlk_val lanes = dlk_cpu_loop(l->cpu, dlk_ir_i64(func, 0), end, 1);
+    vectors each;
+    vectors_begin(l->cpu, l->strip, &each);
+    bind_inner(l, each.slot, n->level);
+    dlk_cpu_hoist_all(l->cpu);
+    narrow_join(n, r, dlk_ir_loop_index(func, lanes), each.slot);
+    vectors_end(l->cpu, &each);
+    dlk_cpu_loop_end(l->cpu, lanes);
+    dlk_cpu_loop_end(l->cpu, rows);
+}
+
+/* The state of a lane, nothing where it has no row. */
+static dlk_state narrow_state(const narrow_leaf *n, int t, dlk_val lane, dlk_val slot)
+{
+    dlk_cpu *cpu = n->l->cpu;
+    const dlk_reduction *rows = n->set->tally[t]->rows;
+    const int lanes = cpu->place->lanes;
+    const dlk_val exists = dlk_emit_slt(cpu->func, lane, n->l->count);
+    dlk_state state = dlk_state_array_load(cpu->walk, &n->lanes[t], narrow_at(n, lane, slot), lanes);
+    state = dlk_state_mask(cpu->walk, rows, state, dlk_walk_widen(cpu->walk, exists, lanes));
+    return dlk_tally_widen(cpu, n->set->tally[t], state, dlk_emit_add(cpu->func, n->l->first, lane), n->l->pass->lanes);
+}
+
+static void narrow_fold(const narrow_leaf *n)
+{
+    const strip_leaf *l = n->l;
+    dlk_func *func = l->cpu->func;
+    const dlk_val visits = dlk_cpu_loop(l->cpu, dlk_ir_i64(func, 0), dlk_ir_i64(func, l->pass->lanes), 1);
+    const dlk_val j = dlk_ir_loop_index(func, visits), lane = bit_reversed(l, j);
+    dlk_state states[DLK_SET_MAX];
+    vectors each;
+    vectors_begin(l->cpu, l->strip, &each);
+    for (int t = 0; t < n->set->n; t++)
+        states[t] = narrow_state(n, t, lane, each.slot);
+    push_lane(l, n->set, each.slot, j, states);
+    vectors_end(l->cpu, &each);
+    dlk_cpu_loop_end(l->cpu, visits);
+}
+
+static void set_over_narrow_leaf(const strip_leaf *l, const dlk_set *set, int level)
+{
+    narrow_leaf n = {.l = l, .set = set, .level = level};
+    const int64_t states = (int64_t)l->pass->lanes * l->strip->vectors * l->strip->lanes;
+    for (int t = 0; t < set->n; t++)
+        n.lanes[t] = dlk_state_array_create(l->cpu->func, set->tally[t]->rows, false, states);
+    narrow_rows(&n);
+    narrow_fold(&n);
+}
+
+/* ---- Leaves ------------------------------------------------------------------------------------------------------- */
 
 static void push_leaf_states(const strip_leaf *l)
 {
@@ -280,7 +403,9 @@ static void one_leaf(const strip_leaf *l)
     reset_free(l, l->pass->inner, l->pass->n_inner);
     for (int level = 0; level == 0 || level < l->pass->n_inner_levels; level++) {
         const dlk_set set = dlk_pass_set(l->pass, level);
-        if (set.n)
+        if (set.n && l->cpu->nest->is_narrow && !l->strip->is_open && !any_order(l->pass))
+            set_over_narrow_leaf(l, &set, level);
+        else if (set.n)
             set_over_leaf(l, &set, level);
     }
     push_leaf_states(l);
@@ -335,11 +460,9 @@ void dlk_cpu_outer_states(dlk_cpu *cpu, const dlk_pass *pass, dlk_val slot, dlk_
 {
     dlk_func *func = cpu->func;
     const dlk_val leaves = leaves_of(cpu, pass, range);
-    dlk_set all = {.n = pass->n_tallies};
+    const dlk_set all = dlk_pass_results(cpu, pass);
     dlk_val values[DLK_SET_VALUES];
     dlk_state nothing[DLK_SET_MAX];
-    for (int t = 0; t < all.n; t++)
-        all.tally[t] = &pass->tally[t];
     const dlk_val branch = dlk_ir_if_begin(func, dlk_emit_slt(func, dlk_ir_i64(func, 0), leaves), false);
     for (int t = 0; t < all.n; t++)
         out[t] = tally_total(cpu, pass, &pass->tally[t], slot, leaves);

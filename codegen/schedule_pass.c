@@ -20,9 +20,10 @@ static void mark(void *context, dlk_ref ref)
 static dlk_tally make_tally(dlk_cpu *cpu, int index)
 {
     const dlk_reduction *reduction = &cpu->prog->reduces[index];
-    return (dlk_tally){.index = index,
-                       .reduction = reduction,
-                       .takes_leaves = reduction->has_leaf && cpu->nest->from == DLK_FROM_ELEMENTS};
+    dlk_tally tally = {.index = index, .reduction = reduction};
+    tally.takes_leaves = reduction->has_leaf && cpu->nest->from == DLK_FROM_ELEMENTS;
+    dlk_tally_narrow(cpu, &tally);
+    return tally;
 }
 
 /* Marks the in_leaf reductions that the leaf reducers of a pass need. */
@@ -54,17 +55,25 @@ static dlk_pass *pass_of(dlk_cpu *cpu, dlk_pass *passes, int *n, const dlk_reduc
         if (reduction->is_free || passes[p].lanes == lanes)
             return &passes[p];
     dlk_pass *pass = &passes[(*n)++];
-    *pass = (dlk_pass){.lanes = lanes, .is_free = reduction->is_free};
+    *pass = (dlk_pass){.lanes = lanes, .rows = DLK_LEAF_ROWS, .is_free = reduction->is_free};
     pass->tally = DLK_NEW_ARRAY(cpu->func->arena, dlk_tally, cpu->prog->n_reduces);
     return pass;
 }
 
-/* Nothing asks for the tree's lanes where every order will do: as many as suit the widest component. */
-static void choose_free_lanes(dlk_cpu *cpu, dlk_pass *pass)
+#define FREE_ROWS 128
+
+/* Nothing asks for the tree's leaves where every order will do: as many lanes as suit the widest component, several
+ * registers' worth for independent chains, and more rows. */
+static void choose_free_leaf(dlk_cpu *cpu, dlk_pass *pass)
 {
     const dlk_set set = dlk_pass_set(pass, 0);
-    const int lanes = dlk_cpu_lanes(cpu, dlk_set_cost(cpu, &set));
-    pass->lanes = lanes < 8 ? 8 : lanes;
+    const dlk_cost cost = dlk_set_cost(cpu, &set);
+    int lanes = dlk_cpu_lanes(cpu, cost);
+    if (cost.has_logic && cost.weight <= DLK_CPU_HEAVY)
+        lanes *= 4;
+    pass->lanes = lanes < 8 ? 8 : lanes > DLK_LANES_MAX ? DLK_LANES_MAX : lanes;
+    if (cpu->nest->lane_axis == cpu->nest->reduced_axis)
+        pass->rows = FREE_ROWS;
 }
 
 /* Reductions with a tree first, so that free ones join a pass that there is anyway. */
@@ -84,7 +93,7 @@ dlk_pass *dlk_cpu_passes(dlk_cpu *cpu, int level, int *n)
     for (int p = 0; p < *n; p++) {
         find_inner(cpu, &passes[p]);
         if (passes[p].is_free && passes[p].n_inner == 0)
-            choose_free_lanes(cpu, &passes[p]);
+            choose_free_leaf(cpu, &passes[p]);
     }
     return passes;
 }
@@ -103,6 +112,17 @@ dlk_set dlk_pass_set(dlk_pass *pass, int level)
     return set;
 }
 
+dlk_set dlk_pass_results(dlk_cpu *cpu, const dlk_pass *pass)
+{
+    dlk_set set = {.n = pass->n_tallies, .use = -1};
+    dlk_tally *whole = dlk_arena_copy(cpu->func->arena, pass->tally, sizeof *whole * (size_t)pass->n_tallies);
+    for (int t = 0; t < set.n; t++) {
+        whole[t].rows = whole[t].reduction;
+        set.tally[t] = &whole[t];
+    }
+    return set;
+}
+
 void dlk_set_mark(const dlk_set *set, bool *in)
 {
     for (int t = 0; t < set->n; t++)
@@ -110,21 +130,25 @@ void dlk_set_mark(const dlk_set *set, bool *in)
             in[set->tally[t]->reduction->first[k]] = true;
 }
 
+/* Joins have the width of the state. */
 dlk_cost dlk_set_cost(dlk_cpu *cpu, const dlk_set *set)
 {
-    bool *in = DLK_NEW_ARRAY(cpu->func->arena, bool, cpu->prog->n_nodes);
+    bool *first = DLK_NEW_ARRAY(cpu->func->arena, bool, cpu->prog->n_nodes);
+    bool *merge = DLK_NEW_ARRAY(cpu->func->arena, bool, cpu->prog->n_nodes);
     int widest = 1;
     for (int t = 0; t < set->n; t++)
         for (int k = 0; k < set->tally[t]->reduction->n; k++) {
-            const dlk_reduction *reduction = set->tally[t]->reduction;
-            in[reduction->first[k]] = in[reduction->merge[k]] = true;
-            if (dlk_kind_bytes(reduction->kind[k]) > widest)
-                widest = dlk_kind_bytes(reduction->kind[k]);
+            const dlk_reduction *rows = set->tally[t]->rows;
+            merge[rows->merge[k]] = true;
+            first[rows->first[k]] |= !set->tally[t]->is_narrow[k];
+            if (dlk_kind_bytes(rows->kind[k]) > widest)
+                widest = dlk_kind_bytes(rows->kind[k]);
         }
-    dlk_walk_close(cpu->prog, in, true);
-    dlk_cost cost = dlk_cpu_cost(cpu, in);
-    cost.widest = cost.widest > widest ? cost.widest : widest;
-    return cost;
+    dlk_walk_close(cpu->prog, first, true);
+    dlk_walk_close(cpu->prog, merge, true);
+    dlk_cost joins = dlk_cpu_cost(cpu, merge);
+    joins.widest = widest;
+    return dlk_cost_join(dlk_cpu_cost(cpu, first), joins);
 }
 
 /* ---- Elements of a set -------------------------------------------------------------------------------------------- */
@@ -159,12 +183,21 @@ dlk_state dlk_cpu_leaf_state(dlk_cpu *cpu, const dlk_tally *tally)
     return out;
 }
 
+static dlk_state element_state(dlk_cpu *cpu, const dlk_tally *tally)
+{
+    dlk_state out = {.present = DLK_NONE};
+    for (int k = 0; k < tally->reduction->n; k++)
+        out.part[k] = tally->is_narrow[k] ? dlk_tally_number(cpu, tally, k)
+                                          : dlk_walk_vector(cpu->walk, tally->reduction->first[k]);
+    return out;
+}
+
 void dlk_set_elements(dlk_cpu *cpu, const dlk_set *set, dlk_state *out)
 {
     dlk_cpu_recall(cpu, set->use);
     for (int t = 0; t < set->n; t++) {
         const bool is_loaded = cpu->nest->from != DLK_FROM_ELEMENTS && !set->tally[t]->reduction->in_leaf;
-        out[t] = is_loaded ? load_state(cpu, set->tally[t]) : dlk_cpu_leaf_state(cpu, set->tally[t]);
+        out[t] = is_loaded ? load_state(cpu, set->tally[t]) : element_state(cpu, set->tally[t]);
     }
     dlk_cpu_keep(cpu, set->use);
 }
@@ -172,13 +205,13 @@ void dlk_set_elements(dlk_cpu *cpu, const dlk_set *set, dlk_state *out)
 void dlk_set_join(dlk_cpu *cpu, const dlk_set *set, dlk_state *states, const dlk_state *right)
 {
     for (int t = 0; t < set->n; t++)
-        states[t] = dlk_state_join(cpu->walk, set->tally[t]->reduction, &states[t], &right[t]);
+        states[t] = dlk_state_join(cpu->walk, set->tally[t]->rows, &states[t], &right[t]);
 }
 
 void dlk_set_nothing(dlk_cpu *cpu, const dlk_set *set, int lanes, dlk_state *out)
 {
     for (int t = 0; t < set->n; t++)
-        out[t] = dlk_state_nothing(cpu->walk, set->tally[t]->reduction, lanes);
+        out[t] = dlk_state_nothing(cpu->walk, set->tally[t]->rows, lanes);
 }
 
 static bool carries_presence(const dlk_set *set, int t, bool with_presence)
@@ -190,7 +223,7 @@ int dlk_set_pack(dlk_cpu *cpu, const dlk_set *set, bool with_presence, const dlk
 {
     int n = 0;
     for (int t = 0; t < set->n; t++)
-        n += dlk_state_pack(cpu->walk, set->tally[t]->reduction, &states[t], carries_presence(set, t, with_presence),
+        n += dlk_state_pack(cpu->walk, set->tally[t]->rows, &states[t], carries_presence(set, t, with_presence),
                             values + n);
     return n;
 }
@@ -200,7 +233,7 @@ void dlk_set_unpack(const dlk_set *set, bool with_presence, const dlk_val *value
     int n = 0;
     for (int t = 0; t < set->n; t++) {
         const bool presence = carries_presence(set, t, with_presence);
-        states[t] = dlk_state_unpack(set->tally[t]->reduction, presence, values + n);
+        states[t] = dlk_state_unpack(set->tally[t]->rows, presence, values + n);
         n += set->tally[t]->reduction->n + presence;
     }
 }

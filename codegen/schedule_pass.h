@@ -9,13 +9,16 @@
 typedef struct dlk_tally {
     int index; /* in prog->reduces */
     const dlk_reduction *reduction;
-    bool takes_leaves; /* its elements are states of whole leaves */
+    const dlk_reduction *rows; /* the same as it is carried over the rows of a leaf: some indices as 32-bit numbers */
+    bool is_narrow[DLK_STATE_MAX]; /* those */
+    bool takes_leaves;             /* its elements are states of whole leaves */
     dlk_counter counter;
 } dlk_tally;
 
 /* Reductions that go over the row together: they have one tree, so one shape of leaf. */
 typedef struct dlk_pass {
     int lanes;        /* L */
+    int rows;         /* of a leaf: K, or more where all are free */
     bool is_free;     /* all of them: rows and lanes may be visited in any order */
     dlk_tally *tally; /* element and leaf reducers: their results are wanted */
     int n_tallies;
@@ -26,7 +29,7 @@ typedef struct dlk_pass {
 
 static inline int64_t dlk_pass_leaf(const dlk_pass *pass)
 {
-    return (int64_t)pass->lanes * DLK_LEAF_ROWS;
+    return (int64_t)pass->lanes * pass->rows;
 }
 
 /* The passes for the reductions of `level`, *n of them. */
@@ -44,6 +47,8 @@ typedef struct dlk_set {
     int use;
 } dlk_set;
 dlk_set dlk_pass_set(dlk_pass *pass, int level);
+/* The tallies of a pass with their states whole, as counters give them. */
+dlk_set dlk_pass_results(dlk_cpu *cpu, const dlk_pass *pass);
 /* Marks what its elements are made of. */
 void dlk_set_mark(const dlk_set *set, bool *in);
 /* Cost of its elements and joins. */
@@ -58,6 +63,13 @@ void dlk_set_nothing(dlk_cpu *cpu, const dlk_set *set, int lanes, dlk_state *out
 #define DLK_SET_VALUES (DLK_SET_MAX * (DLK_STATE_MAX + 1))
 int dlk_set_pack(dlk_cpu *cpu, const dlk_set *set, bool with_presence, const dlk_state *states, dlk_val *values);
 void dlk_set_unpack(const dlk_set *set, bool with_presence, const dlk_val *values, dlk_state *states);
+
+/* Sets `rows` and `is_narrow`. */
+void dlk_tally_narrow(dlk_cpu *cpu, dlk_tally *tally);
+/* Component k of the element at the innermost place, whose number is cpu->number. */
+dlk_val dlk_tally_number(dlk_cpu *cpu, const dlk_tally *tally, int k);
+/* The state with numbers made whole: number 0 is the element at `at`, each next one `step` elements further. */
+dlk_state dlk_tally_widen(dlk_cpu *cpu, const dlk_tally *tally, dlk_state state, dlk_val at, int64_t step);
 
 /* Evaluates what the elements of all reductions and the outputs need and can be had here. */
 void dlk_cpu_hoist_all(dlk_cpu *cpu);
@@ -81,7 +93,7 @@ typedef struct dlk_strip {
     bool is_open;           /* its only vector is the innermost place */
 } dlk_strip;
 /* As many vectors as the scratch of these passes allows. */
-int dlk_cpu_strip_vectors(const dlk_pass *passes, int n, int lanes);
+int dlk_cpu_strip_vectors(const dlk_cpu *cpu, const dlk_pass *passes, int n, int lanes);
 dlk_place dlk_cpu_strip_place(dlk_cpu *cpu, const dlk_strip *strip, dlk_val slot);
 void dlk_cpu_outer_pass(dlk_cpu *cpu, dlk_pass *pass, const dlk_strip *strip, dlk_range range);
 /* After it: the states of the columns from `slot` (i64) on. */

@@ -3,6 +3,7 @@
 #include "codegen/schedule_pass.h"
 
 #define STAGES_MAX 16
+#define CACHE_LINE 64 /* bytes: what one row of many gives at a time */
 
 typedef struct row {
     dlk_cpu *cpu;
@@ -109,15 +110,17 @@ static void inner_rows(row *r)
 
 /* ---- Lanes along the kept axis ------------------------------------------------------------------------------------ */
 
+/* Of formulas that take turns. */
 static void widen_cost(dlk_cost *cost, dlk_cost other)
 {
-    cost->weight = other.weight > cost->weight ? other.weight : cost->weight;
-    cost->widest = other.widest > cost->widest ? other.widest : cost->widest;
+    const int weight = other.weight > cost->weight ? other.weight : cost->weight;
+    *cost = dlk_cost_join(*cost, other);
+    cost->weight = weight;
 }
 
 static int strip_lanes(row *r)
 {
-    dlk_cost cost = {0, 1};
+    dlk_cost cost = {0, 1, false};
     for (int stage = 0; stage < r->n_stages; stage++)
         for (int p = 0; p < r->n_passes[stage]; p++)
             for (int level = 0; level == 0 || level < r->passes[stage][p].n_inner_levels; level++) {
@@ -126,7 +129,8 @@ static int strip_lanes(row *r)
             }
     if (r->has_map)
         widen_cost(&cost, dlk_cpu_map_cost(r->cpu));
-    return dlk_cpu_lanes(r->cpu, cost);
+    const int lanes = dlk_cpu_lanes(r->cpu, cost), line = CACHE_LINE / cost.widest;
+    return lanes > line && !r->cpu->nest->is_narrow ? line : lanes;
 }
 
 static void map_rows(row *r, dlk_range range)
@@ -195,7 +199,7 @@ static void outer_columns(row *r)
     const dlk_range columns = dlk_cpu_tile(cpu, r->kept), range = dlk_cpu_tile(cpu, r->reduced);
     dlk_strip strip = {.lanes = strip_lanes(r), .vectors = 1, .outer = cpu->place};
     if (!one_vector)
-        strip.vectors = dlk_cpu_strip_vectors(r->passes[0], r->n_passes[0], strip.lanes);
+        strip.vectors = dlk_cpu_strip_vectors(cpu, r->passes[0], r->n_passes[0], strip.lanes);
     const int64_t step = (int64_t)strip.vectors * strip.lanes;
     const dlk_val loop = dlk_cpu_loop(cpu, columns.lo, columns.hi, step);
     strip.columns.lo = dlk_ir_loop_index(func, loop);

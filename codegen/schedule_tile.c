@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#define COLUMNS       64  /* of a block: some cache lines of each row */
-#define ROW_RUN_BYTES 128 /* of a block along the rows' axis: whole cache lines of what is transposed */
+#define COLUMNS       128 /* of a block: some cache lines of each row */
+#define ROW_RUN_BYTES 256 /* of a block along the rows' axis: whole cache lines of what is transposed */
 #define SQUARE_MAX    16
 
 typedef struct tiles {

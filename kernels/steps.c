@@ -138,6 +138,7 @@ static void set_nest(const draft *d, dlk_nest *nest)
     nest->from = (uint8_t)d->from;
     nest->to = (uint8_t)d->to;
     nest->has_runs = d->has_runs;
+    nest->is_narrow = d->lane_axis == 0 && d->axis[0].extent <= DLK_NARROW_MAX;
 }
 
 static double estimate_ns(const dlk_stage_request *stage)

@@ -264,6 +264,8 @@ static dlk_func *schedule(const dlk_prog *p, const dlk_nest *nest, const dlk_tar
     dlk_status status = dlk_schedule_cpu(p, nest, target, p->arena, &func);
     if (status == DLK_OK)
         status = dlk_ir_verify(func);
+    if (status == DLK_OK)
+        status = dlk_passes_run(func);
     CHECK_MSG(status == DLK_OK, "%s", dlk_last_error());
     return func;
 }
@@ -360,6 +362,7 @@ static void sweep_reduce(reducer_fn reducer, join_fn op, bool is_index, int step
             const layout l = layout_of(lane_axis, 1, 1);
             nest.operand[0] = access_of(DLK_DTYPE_F32, l.outer, l.inner);
             nest.operand[1] = access_of(out, DLK_STRIDE_UNIT, DLK_STRIDE_ZERO);
+            nest.is_narrow = lane_axis == 0 && level == 3;
             const dlk_func *func = schedule(p, &nest, &target);
             for (int n = 1; n <= 3000 && !test_failed; n += n < 70 ? 1 : step + level)
                 check_reduce(func, &nest, op, n, lane_axis ? 1 : 1 + n % 37, is_index);
@@ -399,7 +402,8 @@ static float out_data[4][256];
 TEST(moments)
 {
     fill(x_data, N_MAX * 8);
-    for (int lane_axis = 0; lane_axis < 2; lane_axis++) {
+    for (int variant = 0; variant < 3; variant++) {
+        const int lane_axis = variant & 1;
         dlk_arena arena = {0};
         dlk_prog *p = dlk_prog_create(&arena);
         dlk_ref m[3];
@@ -408,6 +412,7 @@ TEST(moments)
             output(p, DLK_DTYPE_F32, m[k], DLK_NONE, DLK_SCOPE_ROW);
         const dlk_target target = cpu_target(3);
         dlk_nest nest = reduce_nest(lane_axis, 1, 3);
+        nest.is_narrow = variant == 2;
         const layout any = layout_of(lane_axis, 1, 1);
         nest.operand[0] = access_of(DLK_DTYPE_F32, any.outer, any.inner);
         for (int k = 1; k < 4; k++)
@@ -438,7 +443,8 @@ TEST(moments)
 TEST(complex_product)
 {
     fill(x_data, N_MAX * 8);
-    for (int lane_axis = 0; lane_axis < 2; lane_axis++) {
+    for (int variant = 0; variant < 3; variant++) {
+        const int lane_axis = variant & 1;
         dlk_arena arena = {0};
         dlk_prog *p = dlk_prog_create(&arena);
         dlk_ref z[2];
@@ -446,6 +452,7 @@ TEST(complex_product)
         output(p, DLK_DTYPE_C64, z[0], z[1], DLK_SCOPE_ROW);
         const dlk_target target = cpu_target(2 + lane_axis);
         dlk_nest nest = reduce_nest(lane_axis, 1, 1);
+        nest.is_narrow = variant == 2;
         const layout any = layout_of(lane_axis, 1, 1);
         nest.operand[0] = access_of(DLK_DTYPE_C64, any.outer, any.inner);
         nest.operand[1] = access_of(DLK_DTYPE_C64, DLK_STRIDE_UNIT, DLK_STRIDE_ZERO);
