@@ -13,7 +13,7 @@ static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(dlk_context *) default_context; /* never destroyed */
 
 static _Atomic unsigned next_shard;
-static _Thread_local unsigned own_shard; /* 1-based; 0: not chosen yet */
+static _Thread_local DLK_TLS unsigned own_shard; /* 1-based; 0: not chosen yet */
 
 dlk_status dlk_context_create(dlk_context **out)
 {

@@ -226,17 +226,17 @@ static int word_of(int dtype)
 static void keep_alignment(preparation *p)
 {
     const dlk_arguments *a = p->arguments;
-    uint8_t *bytes = DLK_NEW_ARRAY(p->arena, uint8_t, a->n_tensors + a->n_outputs + 1);
+    uint8_t *bits = DLK_NEW_ARRAY(p->arena, uint8_t, a->n_tensors + a->n_outputs + 1);
     for (int i = 0; i < a->n_tensors; i++) {
         const int word = word_of(p->inputs[i].dtype);
-        bytes[i] = (uint8_t)((uintptr_t)p->inputs[i].data % (uintptr_t)word ? 1 : word);
+        bits[i] = (uint8_t)((uintptr_t)p->inputs[i].data % (uintptr_t)word ? 0 : word - 1);
     }
     for (int k = 0; k < a->n_outputs; k++) {
         const int word = word_of(p->prepared->plan->results[k].dtype);
         const uintptr_t address = p->outputs[k] ? (uintptr_t)p->outputs[k]->data : 0;
-        bytes[a->n_tensors + k] = (uint8_t)(address % (uintptr_t)word ? 1 : word);
+        bits[a->n_tensors + k] = (uint8_t)(address % (uintptr_t)word ? 0 : word - 1);
     }
-    p->prepared->word_bytes = bytes;
+    p->prepared->misaligned = bits;
 }
 
 /* ---- Compile ----------------------------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ typedef struct dlk_prepared {
     const dlk_implementation *native;     /* NULL: the definition */
     int parameter_at[DLK_PARAMETERS_MAX]; /* by parameter: its place in params.scalars, or -1: the default */
     dlk_view *views;                      /* of the tensors, for native implementations; NULL else */
-    uint8_t *word_bytes; /* by tensor, then output: address alignment the kernels were made for; 1: any */
+    uint8_t *misaligned;                  /* by tensor, then output: bits of an address that the kernels need to be 0 */
 } dlk_prepared;
 
 typedef enum dlk_prepare_depth {

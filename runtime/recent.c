@@ -23,94 +23,102 @@ typedef struct recent_table {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t at_exit;
 static bool has_key;
-static _Thread_local recent_table *table; /* made on first use */
+static _Thread_local DLK_TLS recent_table *table; /* made on first use */
 
 /* ---- The key ----------------------------------------------------------------------------------------------------- */
 
-static void add(dlk_recent_key *key, uint64_t word)
-{
-    if (key->n < DLK_KEY_WORDS)
-        key->words[key->n] = word;
-    key->n++;
-}
+/* Writers of words: each gets the place where it writes and gives the place behind. Room was checked before. */
 
-static void add_text(dlk_recent_key *key, const char *text)
+static uint64_t *put_text(uint64_t *to, const char *text)
 {
     const size_t bytes = text ? strlen(text) : 0;
-    add(key, text ? bytes + 1 : 0);
-    for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
-        uint64_t word = 0;
-        memcpy(&word, text + at, bytes - at < sizeof word ? bytes - at : sizeof word);
-        add(key, word);
+    *to++ = text ? bytes + 1 : 0;
+    for (size_t at = 0; at < bytes; at += sizeof *to) {
+        *to = 0;
+        memcpy(to++, text + at, bytes - at < sizeof *to ? bytes - at : sizeof *to);
     }
+    return to;
 }
 
-static void add_words(dlk_recent_key *key, const int64_t *words, int n)
+static uint64_t *put_tensor(uint64_t *to, const DLTensor *t, uint64_t flags)
 {
-    if (key->n + n <= DLK_KEY_WORDS)
-        memcpy(key->words + key->n, words, sizeof *words * (size_t)n);
-    key->n += n;
+    const unsigned part =
+        t->dtype.bits / (t->dtype.code == kDLComplex ? 16u : 8u); /* a power of two, where it counts */
+    const bool is_misaligned = part && ((uintptr_t)dlk_tensor_address(t) & (part - 1)) != 0;
+    *to++ = (uint64_t)(uint32_t)t->ndim | (uint64_t)t->dtype.code << 32 | (uint64_t)t->dtype.bits << 40 |
+            (uint64_t)t->dtype.lanes << 48;
+    *to++ = (uint64_t)(uint32_t)t->device.device_type << 32 | (flags & 0xffff) << 8 | (uint64_t)(t->data == NULL) << 2 |
+            (uint64_t)is_misaligned << 1 | (t->strides != NULL);
+    for (int i = 0; i < t->ndim; i++)
+        *to++ = (uint64_t)t->shape[i];
+    for (int i = 0; i < t->ndim && t->strides; i++)
+        *to++ = (uint64_t)t->strides[i];
+    return to;
 }
 
-static void add_tensor(dlk_recent_key *key, const DLTensor *t, uint64_t flags)
+static uint64_t *put_params(uint64_t *to, const dlk_params *p)
 {
-    const char *address = dlk_tensor_address(t);
-    const uint64_t part = t->dtype.bits / (t->dtype.code == kDLComplex ? 16u : 8u);
-    const uint64_t misaligned = part > 1 ? (uintptr_t)address % part : 0;
-    add(key, (uint64_t)(uint32_t)t->ndim | (uint64_t)t->dtype.code << 32 | (uint64_t)t->dtype.bits << 40 |
-                 (uint64_t)t->dtype.lanes << 48);
-    add(key, (uint64_t)(uint32_t)t->device.device_type << 32 | (flags & 0xffff) << 8 |
-                 (uint64_t)(t->data == NULL) << 2 | (uint64_t)(misaligned != 0) << 1 | (t->strides != NULL));
-    if (t->ndim <= 0 || t->ndim > DLK_NDIM_MAX || !t->shape) { /* wrong ones never get in */
-        if (t->ndim)
-            key->n = DLK_KEY_WORDS + 1;
-        return;
-    }
-    add_words(key, t->shape, t->ndim);
-    if (t->strides)
-        add_words(key, t->strides, t->ndim);
-}
-
-static void add_params(dlk_recent_key *key, const dlk_params *p)
-{
-    add(key, (uint64_t)(uint32_t)p->n_axes | (uint64_t)(p->axes != NULL) << 32 | (uint64_t)(p->keepdims != 0) << 33 |
-                 (uint64_t)(p->saturate != 0) << 34 | (uint64_t)(p->where != NULL) << 35 |
-                 (uint64_t)(p->initial.kind & 0xff) << 40 | (uint64_t)(p->n_scalars & 0xff) << 48);
-    add(key, (uint64_t)p->dtype.code | (uint64_t)p->dtype.bits << 8 | (uint64_t)p->dtype.lanes << 16);
+    *to++ = (uint64_t)(uint32_t)p->n_axes | (uint64_t)(p->axes != NULL) << 32 | (uint64_t)(p->keepdims != 0) << 33 |
+            (uint64_t)(p->saturate != 0) << 34 | (uint64_t)(p->where != NULL) << 35 |
+            (uint64_t)(p->initial.kind & 0xff) << 40 | (uint64_t)(p->n_scalars & 0xff) << 48;
+    *to++ = (uint64_t)p->dtype.code | (uint64_t)p->dtype.bits << 8 | (uint64_t)p->dtype.lanes << 16;
     for (int i = 0; i < p->n_axes; i++)
-        add(key, (uint64_t)(int64_t)p->axes[i]);
+        *to++ = (uint64_t)(int64_t)p->axes[i];
     for (int i = 0; i < p->n_scalars; i++) {
-        add(key, (uint64_t)p->scalars[i].value.kind);
-        add_text(key, p->scalars[i].name);
+        *to++ = (uint64_t)p->scalars[i].value.kind;
+        to = put_text(to, p->scalars[i].name);
     }
-    add_text(key, p->implementation);
+    return put_text(to, p->implementation);
+}
+
+/* Words that the tensor takes; too many for one that is wrong in itself, so that it never gets in. */
+static size_t tensor_words(const DLTensor *t)
+{
+    if (t->ndim < 0 || t->ndim > DLK_NDIM_MAX || (t->ndim && !t->shape))
+        return DLK_KEY_WORDS + 1;
+    return 3 + 2 * (size_t)t->ndim;
+}
+
+static bool has_room(const dlk_arguments *a)
+{
+    size_t words = 6 + (size_t)a->n_inputs + (size_t)a->n_outputs + (size_t)a->params.n_axes;
+    for (int i = 0; i < a->n_tensors; i++)
+        words += tensor_words(a->tensors[i]);
+    for (int k = 0; k < a->n_outputs; k++)
+        words += a->outputs[k].tensor ? tensor_words(a->outputs[k].tensor) : 0;
+    for (int i = 0; i < a->params.n_scalars; i++)
+        words += 3 + strlen(a->params.scalars[i].name) / sizeof(uint64_t);
+    words += a->params.implementation ? 2 + strlen(a->params.implementation) / sizeof(uint64_t) : 1;
+    return words <= DLK_KEY_WORDS;
 }
 
 void dlk_recent_key_make(const dlk_arguments *a, dlk_recent_key *out)
 {
     out->n = 0;
-    add(out, a->context->serial);
-    add(out, (uint64_t)(uintptr_t)a->op);
-    add(out, (uint64_t)a->n_inputs | (uint64_t)a->n_outputs << 32);
-    add_params(out, &a->params);
+    if (!has_room(a))
+        return;
+    uint64_t *to = out->words;
+    *to++ = a->context->serial;
+    *to++ = (uint64_t)(uintptr_t)a->op;
+    *to++ = (uint64_t)a->n_inputs | (uint64_t)a->n_outputs << 32;
+    to = put_params(to, &a->params);
     for (int i = 0, tensor = 0; i < a->n_inputs; i++) {
         const dlk_input *input = &a->inputs[i];
         const bool is_tensor = input->tensor || input->owner || input->legacy;
-        add(out, is_tensor ? 0 : (uint64_t)input->scalar.kind);
+        *to++ = is_tensor ? 0 : (uint64_t)input->scalar.kind;
         if (is_tensor) {
-            add_tensor(out, a->tensors[tensor], a->flags[tensor]);
+            to = put_tensor(to, a->tensors[tensor], a->flags[tensor]);
             tensor++;
         }
     }
     if (a->params.where)
-        add_tensor(out, a->tensors[a->n_tensors - 1], a->flags[a->n_tensors - 1]);
+        to = put_tensor(to, a->tensors[a->n_tensors - 1], a->flags[a->n_tensors - 1]);
     for (int k = 0; k < a->n_outputs; k++) {
-        add(out, a->outputs[k].tensor != NULL);
+        *to++ = a->outputs[k].tensor != NULL;
         if (a->outputs[k].tensor)
-            add_tensor(out, a->outputs[k].tensor, a->outputs[k].flags);
+            to = put_tensor(to, a->outputs[k].tensor, a->outputs[k].flags);
     }
-    if (out->n > DLK_KEY_WORDS)
-        out->n = 0;
+    out->n = (int)(to - out->words);
     out->epoch = dlk_context_epoch(a->context);
     out->hash = dlk_hash64_of(out->words, sizeof *out->words * (size_t)out->n);
 }

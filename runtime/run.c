@@ -51,7 +51,7 @@ static bool fits_output(const dlk_prepared *prepared, int k, char *const *inputs
     const dlk_result *r = &plan->results[k];
     if (!outputs[k])
         return !r->is_given || !r->elements;
-    if ((uintptr_t)outputs[k] % prepared->word_bytes[plan->n_inputs + k] || !is_within(outputs[k], r->low, r->high))
+    if (((uintptr_t)outputs[k] & prepared->misaligned[plan->n_inputs + k]) || !is_within(outputs[k], r->low, r->high))
         return false;
     for (int j = 0; j < k; j++)
         if (outputs[j] &&
@@ -66,7 +66,7 @@ bool dlk_prepared_fits(const dlk_prepared *prepared, char *const *inputs, char *
     for (int i = 0; i < plan->n_inputs; i++) {
         if (plan->input_low[i] == plan->input_high[i])
             continue; /* no elements: never read */
-        if (!inputs[i] || (uintptr_t)inputs[i] % prepared->word_bytes[i] ||
+        if (!inputs[i] || ((uintptr_t)inputs[i] & prepared->misaligned[i]) ||
             !is_within(inputs[i], plan->input_low[i], plan->input_high[i]))
             return false;
     }
