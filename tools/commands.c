@@ -178,10 +178,18 @@ static void print_op(const dlk_op_info *info)
         print_indented(info->formula);
 }
 
-/* One line: the name and how its documentation begins. */
+/* To the end of the first sentence, or of the line. */
+static int first_sentence(const char *text)
+{
+    int n = 0;
+    while (text[n] && text[n] != '\n' && !(text[n] == '.' && (text[n + 1] == ' ' || text[n + 1] == '\n')))
+        n++;
+    return n + (text[n] == '.');
+}
+
 static void print_op_line(const dlk_op_info *info)
 {
-    printf("%-16s %-10s %.*s\n", info->name, kind_name(info->kind), (int)strcspn(info->documentation, "\n"),
+    printf("%-20s %-10s %.*s\n", info->name, kind_name(info->kind), first_sentence(info->documentation),
            info->documentation);
 }
 
