@@ -35,7 +35,6 @@ static const struct {
     {"||", 1}, {"&&", 2}, {"==", 3}, {"!=", 3}, {"<", 3}, {"<=", 3}, {">", 3}, {">=", 3}, {"|", 4}, {"^", 5}, {"&", 6},
     {"<<", 7}, {">>", 7}, {"+", 8},  {"-", 8},  {"*", 9}, {"/", 9},  {"%", 9}, {"-", 0},  {"!", 0}, {"~", 0}};
 #define LEVEL_COMPARISON 3
-#define LEVEL_UNARY      10
 
 const char *dlk_sign_text(dlk_sign sign)
 {
@@ -87,7 +86,8 @@ static bool is_text(const dlk_token *token, const char *text)
 
 static bool at_sign(const parser *p, const char *text)
 {
-    return p->token.kind == DLK_TOKEN_SIGN && is_text(&p->token, text);
+    const dlk_token *t = &p->token;
+    return t->kind == DLK_TOKEN_SIGN && t->text[0] == text[0] && (t->length == 1 ? !text[1] : t->text[1] == text[1]);
 }
 
 static bool at_word(const parser *p, const char *text)
@@ -474,26 +474,29 @@ static const dlk_expr *parse_unary(parser *p)
     return e;
 }
 
-/* The binary operator of `level` at the token; -1 when there is none. */
-static int sign_at_level(const parser *p, int level)
+/* The binary operator at the token; -1 when there is none. */
+static int binary_sign(const parser *p)
 {
+    if (p->token.kind != DLK_TOKEN_SIGN)
+        return -1;
     for (int i = 0; i < DLK_SIGN_NEGATE; i++)
-        if (signs[i].level == level && at_sign(p, signs[i].text))
+        if (at_sign(p, signs[i].text))
             return i;
     return -1;
 }
 
+/* Operands and the operators between them that bind at `level` or tighter. */
 static const dlk_expr *parse_level(parser *p, int level)
 {
-    if (level == LEVEL_UNARY)
-        return parse_unary(p);
-    const dlk_expr *left = parse_level(p, level + 1);
-    for (int count = 0, sign; (sign = sign_at_level(p, level)) >= 0; count++) {
+    const dlk_expr *left = parse_unary(p);
+    int last = 0, sign;
+    while ((sign = binary_sign(p)) >= 0 && signs[sign].level >= level) {
         const dlk_token at = p->token;
-        if (level == LEVEL_COMPARISON && count > 0)
+        if (signs[sign].level == LEVEL_COMPARISON && last == LEVEL_COMPARISON)
             fail_expected(p, "no second comparison: write a < b && b < c");
+        last = signs[sign].level;
         advance(p);
-        const dlk_expr *args[2] = {left, parse_level(p, level + 1)};
+        const dlk_expr *args[2] = {left, parse_level(p, last + 1)};
         dlk_expr *e = new_expr(p, DLK_EXPR_BINARY, &at);
         e->sign = (uint8_t)sign;
         set_args(p, e, args, 2);

@@ -138,6 +138,38 @@ static uint64_t round_quotient(uint64_t quotient, int dropped, bool has_rest)
     return kept + is_up;
 }
 
+static uint64_t low_word(dlk_natural a)
+{
+    return (a.n > 0 ? a.limb[0] : 0) | (a.n > 1 ? (uint64_t)a.limb[1] << LIMB_BITS : 0);
+}
+
+/* The exponent of a power of two, or -1. */
+static int log2_exact(dlk_natural a)
+{
+    for (int i = 0; i < a.n - 1; i++)
+        if (a.limb[i])
+            return -1;
+    return a.n && (a.limb[a.n - 1] & (a.limb[a.n - 1] - 1)) == 0 ? bit_length(a) - 1 : -1;
+}
+
+/* numerator * 2^scale / denominator, and whether the division leaves something. Most literals are hexadecimal floats or
+ * integers: a short numerator over a power of two, which is shifted. */
+static uint64_t scaled_quotient(dlk_arena *arena, dlk_rational a, int scale, bool *has_rest)
+{
+    const int log2 = log2_exact(a.denominator);
+    if (log2 >= 0 && a.numerator.n <= 2) {
+        const uint64_t word = low_word(a.numerator);
+        const int shift = scale - log2; /* the quotient has at most 56 bits, so that neither way overflows */
+        *has_rest = shift < 0 && word << (64 + shift) != 0;
+        return shift >= 0 ? word << shift : word >> -shift;
+    }
+    dlk_natural rest = scale > 0 ? shift_left(arena, a.numerator, scale) : a.numerator;
+    const dlk_natural divisor = scale < 0 ? shift_left(arena, a.denominator, -scale) : a.denominator;
+    const uint64_t quotient = divide(arena, &rest, divisor);
+    *has_rest = rest.n != 0;
+    return quotient;
+}
+
 /* Bits without the sign. */
 static uint64_t round_magnitude(dlk_arena *arena, dlk_rational a, const float_format *format)
 {
@@ -145,14 +177,13 @@ static uint64_t round_magnitude(dlk_arena *arena, dlk_rational a, const float_fo
         return 0;
     /* A quotient of two or three bits more than the significand. */
     const int scale = format->precision + 2 - (bit_length(a.numerator) - bit_length(a.denominator));
-    dlk_natural rest = scale > 0 ? shift_left(arena, a.numerator, scale) : a.numerator;
-    const dlk_natural divisor = scale < 0 ? shift_left(arena, a.denominator, -scale) : a.denominator;
-    const uint64_t quotient = divide(arena, &rest, divisor);
+    bool has_rest;
+    const uint64_t quotient = scaled_quotient(arena, a, scale, &has_rest);
     const int top = 63 - __builtin_clzll(quotient) - scale; /* exponent of the first bit */
     int weight = top - (format->precision - 1);
     if (weight < format->lowest)
         weight = format->lowest;
-    const uint64_t significand = round_quotient(quotient, weight + scale, rest.n != 0);
+    const uint64_t significand = round_quotient(quotient, weight + scale, has_rest);
     const uint64_t hidden = 1ull << (format->precision - 1);
     if (significand < hidden)
         return significand; /* a subnormal: weight is the lowest */
@@ -190,7 +221,8 @@ typedef struct digits {
 
 static bool parse_digits(dlk_arena *arena, const char *text, size_t length, uint32_t base, digits *out)
 {
-    uint32_t *limb = DLK_NEW_ARRAY(arena, uint32_t, DLK_RATIONAL_LIMBS_MAX);
+    const int most = length / 8 + 1 < DLK_RATIONAL_LIMBS_MAX ? (int)(length / 8 + 1) : DLK_RATIONAL_LIMBS_MAX;
+    uint32_t *limb = DLK_NEW_ARRAY(arena, uint32_t, most); /* a digit has four bits at most */
     bool is_fraction = false;
     int n = 0;
     size_t at = 0;
@@ -208,7 +240,7 @@ static bool parse_digits(dlk_arena *arena, const char *text, size_t length, uint
             limb[i] = (uint32_t)carry;
             carry >>= LIMB_BITS;
         }
-        if (carry && n == DLK_RATIONAL_LIMBS_MAX)
+        if (carry && n == most)
             return false;
         if (carry)
             limb[n++] = (uint32_t)carry;
@@ -305,6 +337,10 @@ int dlk_rational_compare(dlk_arena *arena, dlk_rational a, dlk_rational b)
 
 bool dlk_rational_to_u64(dlk_arena *arena, dlk_rational a, uint64_t *out)
 {
+    if (a.numerator.n <= 2 && a.denominator.n == 1 && a.denominator.limb[0] == 1) {
+        *out = low_word(a.numerator);
+        return true;
+    }
     if (bit_length(a.numerator) - bit_length(a.denominator) > QUOTIENT_BITS)
         return false;
     dlk_natural rest = a.numerator;
