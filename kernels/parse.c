@@ -871,7 +871,7 @@ static void parse_all(parser *p, dlk_parsed *out)
 dlk_status dlk_parse(dlk_arena *arena, const char *file, const char *text, size_t bytes, dlk_parsed *out)
 {
     if (!file && bytes > DLK_TEXT_BYTES_MAX)
-        return dlk_fail(DLK_ERR_SYNTAX, "the definition text has %zu bytes, expected at most %d", bytes,
+        return dlk_fail(DLK_ERR_SYNTAX, "line 1, column 1: the text has %zu bytes, expected at most %d", bytes,
                         DLK_TEXT_BYTES_MAX);
     jmp_buf *outer = arena->escape;
     parser *p = dlk_arena_alloc(arena, sizeof *p);
