@@ -76,7 +76,7 @@ static void print_memory(const dlk_node *node, dlk_buffer *out)
     dlk_buffer_printf(out, " align %d%s", node->align, node->nontemporal ? " nontemporal" : "");
 }
 
-static void print_operands(const dlk_func *func, const dlk_node *node, dlk_buffer *out)
+static void print_operands(const dlk_node *node, dlk_buffer *out)
 {
     const dlk_val operands[3] = {node->a, node->b, node->c};
     int n = 0;
@@ -92,7 +92,6 @@ static void print_operands(const dlk_func *func, const dlk_node *node, dlk_buffe
             dlk_buffer_printf(out, "%s%d", l ? " " : "", node->perm[l]);
         dlk_buffer_puts(out, "]");
     }
-    (void)func;
 }
 
 static void print_block(const dlk_func *func, const dlk_block *block, int indent, dlk_buffer *out);
@@ -129,23 +128,32 @@ static void print_region(const dlk_func *func, const char *label, const dlk_bloc
     }
     dlk_buffer_puts(out, "\n");
     print_block(func, block, indent + 2, out);
+    if (!block->n_yields)
+        return;
     dlk_buffer_printf(out, "%*syield ", indent + 2, "");
     print_values(block->yields, block->n_yields, out);
     dlk_buffer_puts(out, "\n");
 }
 
+static bool has_value(const dlk_node *node)
+{
+    return node->op != DLK_IR_LOOP && node->op != DLK_IR_IF && node->op != DLK_IR_STORE && node->op != DLK_IR_BARRIER;
+}
+
 static void print_node(const dlk_func *func, dlk_val value, int indent, dlk_buffer *out)
 {
     const dlk_node *node = &func->nodes[value];
-    dlk_buffer_printf(out, "%*sv%d: %sx%d = %s", indent, "", value, kind_names[node->type.kind], node->type.lanes,
-                      node->op == DLK_IR_PRIM ? dlk_prims[node->prim].name : op_names[node->op]);
+    dlk_buffer_printf(out, "%*sv%d: ", indent, "", value);
+    if (has_value(node))
+        dlk_buffer_printf(out, "%sx%d = ", kind_names[node->type.kind], node->type.lanes);
+    dlk_buffer_puts(out, node->op == DLK_IR_PRIM ? dlk_prims[node->prim].name : op_names[node->op]);
     print_immediate(node, out);
     if (node->op == DLK_IR_LOAD || node->op == DLK_IR_STORE) {
         print_memory(node, out);
         if (node->op == DLK_IR_STORE)
             dlk_buffer_printf(out, " v%d", node->d);
     } else {
-        print_operands(func, node, out);
+        print_operands(node, out);
     }
     if (node->n_inits) {
         dlk_buffer_puts(out, " carrying ");
