@@ -129,8 +129,9 @@ static int strip_lanes(row *r)
             }
     if (r->has_map)
         widen_cost(&cost, dlk_cpu_map_cost(r->cpu));
-    const int lanes = dlk_cpu_lanes(r->cpu, cost), line = CACHE_LINE / cost.widest;
-    return lanes > line && !r->cpu->nest->is_narrow ? line : lanes;
+    const int lanes = dlk_cpu_lanes(r->cpu, cost);
+    const int most = (r->cpu->nest->is_narrow ? r->cpu->target->vector_bytes : CACHE_LINE) / cost.widest;
+    return lanes > most ? most : lanes;
 }
 
 static void map_rows(row *r, dlk_range range)
