@@ -10,7 +10,7 @@
 static dlk_slot operand_slot(dlk_cpu *cpu, dlk_buffer_role role, const dlk_access *access)
 {
     const dlk_dtype_info *info = &dlk_dtypes[access->dtype];
-    dlk_slot slot = {.role = role, .kind = info->storage, .parts = info->parts};
+    dlk_slot slot = {.role = role, .kind = info->storage, .parts = info->parts, .end = DLK_NONE};
     slot.align = access->is_aligned ? dlk_kind_bytes(slot.kind) : 1;
     slot.buffer = dlk_func_buffer(cpu->func, role, role.kind == DLK_BUFFER_OUTPUT);
     cpu->func->buffers[slot.buffer].noalias = cpu->nest->is_disjoint;
@@ -91,8 +91,28 @@ static dlk_val stride_bytes(dlk_cpu *cpu, const dlk_slot *slot, int axis)
     return dlk_emit_stride(cpu->func, slot->role, axis);
 }
 
+/* Behind the last element of the nest. What lies between two elements of one tensor can be read. */
+static dlk_val end_of(dlk_cpu *cpu, const dlk_slot *slot)
+{
+    dlk_func *func = cpu->func;
+    if (slot->bytes)
+        return dlk_ir_i64(func, slot->bytes);
+    if (slot->role.kind == DLK_BUFFER_STATE_IN)
+        return DLK_NONE;
+    dlk_val end = dlk_ir_i64(func, element_bytes(slot));
+    for (int axis = 0; axis < DLK_CPU_AXES; axis++) {
+        if (slot->stride[axis] == DLK_STRIDE_ZERO)
+            continue;
+        const dlk_val last = dlk_emit_add_const(func, dlk_emit_role(func, DLK_UNIFORM_EXTENT, axis), -1);
+        end = dlk_emit_add(func, end, dlk_emit_mul(func, last, stride_bytes(cpu, slot, axis)));
+    }
+    return end;
+}
+
 dlk_place dlk_cpu_start(dlk_cpu *cpu)
 {
+    for (int i = 0; i < cpu->n_slots; i++)
+        cpu->slot[i].end = end_of(cpu, &cpu->slot[i]);
     dlk_place place = {.index = {DLK_NONE, DLK_NONE}, .lane_axis = -1, .lanes = 1, .count = DLK_NONE, .full = DLK_NONE};
     place.offset = DLK_NEW_ARRAY(cpu->func->arena, dlk_val, cpu->n_slots);
     for (int i = 0; i < cpu->n_slots; i++)
@@ -219,6 +239,18 @@ static void load_lanes(dlk_cpu *cpu, const dlk_slot *slot, const dlk_place *plac
         words[part] = dlk_ir_load(cpu->func, type, lanes_mem(cpu, slot, place, offset, count, part));
 }
 
+/* True when all lanes can be read, though some may not count: partial loads are slow on many machines. NONE: unknown. */
+static dlk_val is_readable(dlk_cpu *cpu, const dlk_slot *slot, const dlk_place *place, dlk_val offset)
+{
+    if (slot->stride[place->lane_axis] != DLK_STRIDE_UNIT || slot->end == DLK_NONE)
+        return place->full;
+    const dlk_val end = dlk_emit_add_const(cpu->func, offset, (int64_t)place->lanes * element_bytes(slot));
+    const dlk_val inside = dlk_ir_prim(cpu->func, DLK_PRIM_SLE, end, slot->end, DLK_NONE);
+    if (place->full == DLK_NONE)
+        return inside;
+    return dlk_ir_prim(cpu->func, DLK_PRIM_OR, place->full, inside, DLK_NONE);
+}
+
 void dlk_cpu_load(dlk_cpu *cpu, int slot_index, const dlk_place *place, dlk_val words[2])
 {
     const dlk_slot *slot = &cpu->slot[slot_index];
@@ -229,11 +261,12 @@ void dlk_cpu_load(dlk_cpu *cpu, int slot_index, const dlk_place *place, dlk_val 
             words[part] = dlk_ir_load(cpu->func, (dlk_type){slot->kind, 1}, slot_mem(cpu, slot, offset, part));
         return;
     }
-    if (place->full == DLK_NONE) {
+    const dlk_val readable = place->count == DLK_NONE ? DLK_NONE : is_readable(cpu, slot, place, offset);
+    if (readable == DLK_NONE) {
         load_lanes(cpu, slot, place, offset, place->count, words);
         return;
     }
-    const dlk_val branch = dlk_ir_if_begin(cpu->func, place->full, false);
+    const dlk_val branch = dlk_ir_if_begin(cpu->func, readable, false);
     load_lanes(cpu, slot, place, offset, DLK_NONE, words);
     dlk_ir_if_else(cpu->func, branch, words, slot->parts);
     load_lanes(cpu, slot, place, offset, place->count, words);

@@ -17,6 +17,8 @@ typedef struct dlk_slot {
     int align;                    /* bytes */
     uint8_t stride[DLK_CPU_AXES]; /* dlk_stride_class */
     int64_t fixed[DLK_CPU_AXES];  /* bytes of a stride ANY that the schedule made itself; 0: the plan's */
+    int64_t bytes;                /* of a private buffer; 0: the caller's */
+    dlk_val end;                  /* offset behind its last element, i64; NONE: unknown */
 } dlk_slot;
 
 /* A position in the nest. An axis without index is not entered yet: only what is constant along it can be read. */
@@ -46,7 +48,7 @@ typedef struct dlk_cpu {
     dlk_val number; /* of the elements at the innermost place in their leaf: I32, see schedule_index.c */
 } dlk_cpu;
 
-/* The place before any axis is entered. */
+/* The place before any axis is entered; made once. */
 dlk_place dlk_cpu_start(dlk_cpu *cpu);
 /* `from` with `axis` entered at `index`. */
 dlk_place dlk_cpu_enter(dlk_cpu *cpu, const dlk_place *from, int axis, dlk_val index);
@@ -60,7 +62,8 @@ dlk_val dlk_cpu_index(dlk_cpu *cpu, const dlk_place *place);
 const dlk_place *dlk_cpu_push(dlk_cpu *cpu, const dlk_place *place);
 void dlk_cpu_pop(dlk_cpu *cpu, const dlk_place *before);
 
-/* Words of a slot at a place, one lane where the slot is constant along the lanes. */
+/* Words of a slot at a place, one lane where the slot is constant along the lanes. Lanes that do not exist hold
+ * anything. */
 void dlk_cpu_load(dlk_cpu *cpu, int slot, const dlk_place *place, dlk_val words[2]);
 /* nontemporal: bytes that the address is a multiple of, or 0 for ordinary stores. */
 void dlk_cpu_store(dlk_cpu *cpu, int slot, const dlk_place *place, const dlk_val words[2], int nontemporal);

@@ -39,6 +39,7 @@ static int row_slot(dlk_cpu *cpu, dlk_kind kind)
     dlk_slot *slot = &cpu->slot[cpu->n_slots];
     *slot = (dlk_slot){.kind = kind, .parts = 1, .align = dlk_kind_bytes(kind)};
     slot->buffer = dlk_func_local(cpu->func, DLK_SPACE_PRIVATE, kind, DLK_ROW_CACHED_MAX);
+    slot->bytes = (int64_t)DLK_ROW_CACHED_MAX * dlk_kind_bytes(kind);
     slot->stride[cpu->nest->reduced_axis] = DLK_STRIDE_UNIT;
     slot->stride[1 - cpu->nest->reduced_axis] = DLK_STRIDE_ZERO;
     return cpu->n_slots++;

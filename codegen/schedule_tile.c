@@ -169,6 +169,7 @@ static void redirect(tiles *t)
         const int64_t words = (int64_t)t->rows * COLUMNS * slot->parts;
         slot->buffer = dlk_func_local(cpu->func, DLK_SPACE_PRIVATE, slot->kind, words);
         slot->align = dlk_kind_bytes(slot->kind);
+        slot->bytes = words * dlk_kind_bytes(slot->kind);
         slot->stride[t->lane] = DLK_STRIDE_UNIT;
         slot->stride[t->outer] = DLK_STRIDE_ANY;
         slot->fixed[t->outer] = (int64_t)dlk_kind_bytes(slot->kind) * slot->parts * COLUMNS;

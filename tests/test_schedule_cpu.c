@@ -373,7 +373,7 @@ static void sweep_reduce(reducer_fn reducer, join_fn op, bool is_index, int step
 TEST(sum)
 {
     fill(x_data, N_MAX * 8);
-    sweep_reduce(plain_sum, join_sum, false, 59);
+    sweep_reduce(plain_sum, join_sum, false, 83);
 }
 
 TEST(without_identity)
@@ -692,7 +692,7 @@ TEST(row_kernel)
     fill(x_data, N_MAX * 8);
     for (int terms = 2; terms <= 32; terms += 30)
         for (int level = 2; level <= 4; level++)
-            for (int bucket = DLK_ROW_STREAM; bucket <= DLK_ROW_REGISTERS; bucket++)
+            for (int bucket = DLK_ROW_STREAM; bucket <= DLK_ROW_CACHE; bucket++)
                 for (int lane_axis = 0; lane_axis < 2; lane_axis++) {
                     dlk_arena arena = {0};
                     const dlk_target target = cpu_target(level);
@@ -702,7 +702,7 @@ TEST(row_kernel)
                     nest.operand[0] = nest.operand[1] = access_of(DLK_DTYPE_F32, any.outer, any.inner);
                     nest.operand[2] = access_of(DLK_DTYPE_F32, DLK_STRIDE_UNIT, DLK_STRIDE_ZERO);
                     const dlk_func *func = schedule(row_program(&arena, terms), &nest, &target);
-                    for (int64_t n = 1; n < 1500 && !test_failed; n += n < 36 ? 7 : 247)
+                    for (int64_t n = 1; n < 1200 && !test_failed; n += n < 36 ? 17 : 521)
                         check_row(func, &nest, n, terms);
                     dlk_arena_free(&arena);
                 }
