@@ -10,10 +10,10 @@
 #include "kernels/registry.h"
 
 /* Caps, so that hostile text is an error and not a hang. */
-#define DLK_BUILD_NODES_MAX   10000   /* nodes of one program, after inlining */
-#define DLK_BUILD_STEPS_MAX   1000000 /* formulas evaluated for one program */
-#define DLK_BUILD_DEPTH_MAX   64      /* definitions that call each other */
-#define DLK_BUILD_NESTING_MAX 1000    /* expressions inside each other, after inlining */
+#define DLK_BUILD_NODES_MAX   10000  /* nodes of one program, after inlining */
+#define DLK_BUILD_STEPS_MAX   200000 /* formulas evaluated for one program */
+#define DLK_BUILD_DEPTH_MAX   64     /* definitions that call each other */
+#define DLK_BUILD_NESTING_MAX 1000   /* expressions inside each other, after inlining */
 
 #define DLK_BUILD_WEAK 0x80 /* input: DLK_BUILD_WEAK + dlk_scalar_kind is a weak scalar of that kind */
 
