@@ -1,28 +1,32 @@
-/* The interpreter: all threads of an item in lockstep, node by node, under an execution mask. Slow and plain on purpose.
+/* The interpreter: all threads of an item in lockstep, node by node, under an execution mask. Plain on purpose.
  *
- * Lockstep hides two bugs that a GPU shows, so they are looked for: every byte of shared memory remembers the subgroup
- * that wrote it and the barrier epoch, and a read by another subgroup in the same epoch fails; a shuffle fails where a
- * partner is not active; a barrier fails unless every thread reaches it. */
+ * Lockstep hides bugs that a GPU shows, so they are looked for: every byte of shared memory remembers which subgroup
+ * touched it last and in which barrier epoch (race.h); a shuffle fails unless its whole subgroup is active; a barrier fails
+ * unless every thread reaches it.
+ *
+ * Every node owns its lanes in all threads, for the whole run: nodes that are the same in every item (constants, uniforms,
+ * thread numbers) are computed once. Primitives are total, so where no thread is masked out, and for the threads of one
+ * range, they are one call over all lanes. */
 #include "codegen/interpret.h"
 
 #include <string.h>
 
-#ifdef __SSE__
-#    include <xmmintrin.h>
-#endif
+#include "base/float_env.h"
+#include "codegen/race.h"
 
 enum { POISON = 0xCD }; /* what shared and private memory holds at first */
 
-typedef struct cell { /* who wrote a byte of shared memory, and when */
-    int32_t subgroup; /* -1: nobody */
-    int32_t epoch;
-} cell;
-
 typedef struct local { /* the memory of a SHARED or PRIVATE buffer */
     unsigned char *bytes;
-    int64_t size;  /* of one copy */
-    cell *written; /* SHARED */
+    int64_t size;         /* of one copy */
+    dlk_race_cell *cells; /* SHARED */
 } local;
+
+typedef struct mask { /* which threads run */
+    uint8_t *on;      /* one byte a thread: 1 where it does */
+    int first, end;   /* none does outside */
+    bool whole;       /* every one inside does */
+} mask;
 
 typedef struct machine {
     const dlk_func *func;
@@ -30,15 +34,13 @@ typedef struct machine {
     dlk_arena arena;
     uint64_t **values;   /* by node: lane l of thread t at [t * lanes + l] */
     uint64_t ***results; /* by LOOP or IF: one array like that for each result */
-    uint8_t **masks;     /* by LOOP or IF: the threads that are inside */
+    struct mask *masks;  /* by LOOP or IF: the threads that are inside */
     int64_t **indices;   /* by LOOP: each thread's */
     local *locals;       /* by buffer */
     int64_t item;
     int32_t epoch;
     dlk_status status;
 } machine;
-
-typedef uint8_t *mask; /* one byte a thread: 1 where it runs */
 
 static const dlk_node *node_at(const machine *m, dlk_val value)
 {
@@ -82,15 +84,16 @@ static uint64_t table_bits(const machine *m, const dlk_node *node, uint64_t inde
     return table->bits[i < 0 ? 0 : i >= table->count ? table->count - 1 : i];
 }
 
-static void run_prim(machine *m, const dlk_node *node, int thread, uint64_t *out)
+/* In threads [first, end). */
+static void run_prim(machine *m, const dlk_node *node, int first, int end, uint64_t *out)
 {
     const dlk_prim prim = (dlk_prim)node->prim;
-    const uint64_t *a = lanes_of(m, node->a, thread);
-    const uint64_t *b = node->b == DLK_NONE ? a : lanes_of(m, node->b, thread);
-    const uint64_t *c = node->c == DLK_NONE ? a : lanes_of(m, node->c, thread);
+    const uint64_t *a = lanes_of(m, node->a, first);
+    const uint64_t *b = node->b == DLK_NONE ? a : lanes_of(m, node->b, first);
+    const uint64_t *c = node->c == DLK_NONE ? a : lanes_of(m, node->c, first);
     const dlk_kind from = (dlk_kind)node_at(m, prim == DLK_PRIM_SELECT ? node->b : node->a)->type.kind;
-    for (int l = 0; l < node->type.lanes; l++)
-        out[l] = dlk_prim_eval(prim, from, (dlk_kind)node->type.kind, a[l], b[l], c[l], m->func->target->fast_fma);
+    const size_t n = (size_t)(end - first) * node->type.lanes;
+    dlk_prim_eval_lanes(prim, from, (dlk_kind)node->type.kind, a, b, c, m->func->target->fast_fma, n, out);
 }
 
 static void run_perm(const machine *m, const dlk_node *node, int thread, uint64_t *out)
@@ -102,14 +105,15 @@ static void run_perm(const machine *m, const dlk_node *node, int thread, uint64_
         out[l] = node->perm[l] < 0 ? POISON : node->perm[l] < from ? a[node->perm[l]] : b[node->perm[l] - from];
 }
 
-static void run_shuffle(machine *m, dlk_val value, const dlk_node *node, int thread, const mask active, uint64_t *out)
+static void run_shuffle(machine *m, dlk_val value, const dlk_node *node, int thread, const mask *active, uint64_t *out)
 {
-    const int partner = thread ^ (int)node->imm;
-    if (partner >= m->func->threads || !active[partner] || node->imm >= m->func->subgroup) {
-        fail(m, value, "shuffle with a thread that is not active or not of the subgroup");
-        return;
-    }
-    memcpy(out, lanes_of(m, node->a, partner), sizeof *out * node->type.lanes);
+    const int subgroup = m->func->subgroup, start = thread / subgroup * subgroup;
+    for (int t = start; t < start + subgroup; t++)
+        if (t >= m->func->threads || !active->on[t] || node->imm >= subgroup) {
+            fail(m, value, "shuffle in a subgroup of which not every thread is active");
+            return;
+        }
+    memcpy(out, lanes_of(m, node->a, thread ^ (int)node->imm), sizeof *out * node->type.lanes);
 }
 
 /* ---- Memory ---- */
@@ -125,22 +129,9 @@ static int64_t lane_offset(const machine *m, const dlk_node *node, int thread, i
     case DLK_STEP_REVERSE:
         return -lane * bytes;
     case DLK_STEP_UNIFORM:
-        return lane * (int64_t)lanes_of(m, node->b, thread)[0];
+        return (int64_t)((uint64_t)lane * lanes_of(m, node->b, thread)[0]);
     default: /* DLK_STEP_GATHER */
         return (int64_t)lanes_of(m, node->b, thread)[lane];
-    }
-}
-
-static void check_shared(machine *m, dlk_val value, const local *l, int64_t offset, int bytes, int thread,
-                         bool is_store)
-{
-    const int32_t subgroup = thread / m->func->subgroup;
-    for (int64_t k = offset; k < offset + bytes; k++) {
-        cell *c = &l->written[k];
-        if (is_store)
-            *c = (cell){subgroup, m->epoch};
-        else if (c->subgroup >= 0 && c->subgroup != subgroup && c->epoch == m->epoch)
-            fail(m, value, "shared memory read without a barrier after another subgroup wrote it");
     }
 }
 
@@ -148,20 +139,52 @@ static void check_shared(machine *m, dlk_val value, const local *l, int64_t offs
 static unsigned char *address_of(machine *m, dlk_val value, const dlk_node *node, int thread, int lane)
 {
     const dlk_ir_buffer *buffer = &m->func->buffers[node->imm];
-    const int bytes = dlk_kind_bytes((dlk_kind)node->type.kind);
-    const int64_t offset = (int64_t)lanes_of(m, node->a, thread)[0] + lane_offset(m, node, thread, lane);
+    const int64_t base = (int64_t)lanes_of(m, node->a, thread)[0], step = lane_offset(m, node, thread, lane);
+    const uint64_t offset = (uint64_t)base + (uint64_t)step;
     if (buffer->space == DLK_SPACE_GLOBAL)
-        return (unsigned char *)(uintptr_t)(m->arguments[node->imm] + (uint64_t)offset);
+        return (unsigned char *)(uintptr_t)(m->arguments[node->imm] + offset);
     const local *l = &m->locals[node->imm];
-    if (offset < 0 || offset + bytes > l->size) {
+    const uint64_t bytes = (uint64_t)dlk_kind_bytes((dlk_kind)node->type.kind);
+    if ((uint64_t)l->size < bytes || offset > (uint64_t)l->size - bytes) {
         fail(m, value, "access outside a local buffer");
         return NULL;
     }
-    if (buffer->space == DLK_SPACE_SHARED) {
-        check_shared(m, value, l, offset, bytes, thread, node->op == DLK_IR_STORE);
-        return l->bytes + offset;
+    return l->bytes + (buffer->space == DLK_SPACE_PRIVATE ? (uint64_t)thread * (uint64_t)l->size : 0) + offset;
+}
+
+/* `stored`: the word about to be written at `at`, NULL for a load. */
+static void check_race(machine *m, dlk_val value, const dlk_node *node, int thread, const unsigned char *at,
+                       const uint64_t *stored)
+{
+    const local *l = &m->locals[node->imm];
+    if (!l->cells)
+        return;
+    const int bytes = dlk_kind_bytes((dlk_kind)node->type.kind);
+    dlk_race_cell *cells = l->cells + (at - l->bytes);
+    const int32_t subgroup = thread / m->func->subgroup;
+    const char *wrong = stored
+                            ? dlk_race_write(cells, bytes, subgroup, m->epoch, memcmp(at, stored, (size_t)bytes) != 0)
+                            : dlk_race_read(cells, bytes, subgroup, m->epoch);
+    if (wrong)
+        fail(m, value, wrong);
+}
+
+static uint64_t load_word(const unsigned char *at, int bytes)
+{
+    uint64_t word = 0; /* little-endian: the low bytes */
+    switch (bytes) {
+    case 1:
+        return *at;
+    case 2:
+        memcpy(&word, at, 2);
+        return word;
+    case 4:
+        memcpy(&word, at, 4);
+        return word;
+    default:
+        memcpy(&word, at, 8);
+        return word;
     }
-    return l->bytes + (int64_t)thread * l->size + offset;
 }
 
 static int active_lanes(const machine *m, const dlk_node *node, int thread)
@@ -174,13 +197,14 @@ static int active_lanes(const machine *m, const dlk_node *node, int thread)
 
 static void run_load(machine *m, dlk_val value, const dlk_node *node, int thread, uint64_t *out)
 {
-    const size_t bytes = (size_t)dlk_kind_bytes((dlk_kind)node->type.kind);
-    const int n = active_lanes(m, node, thread);
+    const int bytes = dlk_kind_bytes((dlk_kind)node->type.kind), n = active_lanes(m, node, thread);
     memset(out, 0, sizeof *out * node->type.lanes);
     for (int l = 0; l < n; l++) {
         const unsigned char *at = address_of(m, value, node, thread, l);
-        if (at)
-            memcpy(&out[l], at, bytes); /* little-endian: the low bytes */
+        if (!at)
+            return;
+        check_race(m, value, node, thread, at, NULL);
+        out[l] = load_word(at, bytes);
     }
 }
 
@@ -191,14 +215,16 @@ static void run_store(machine *m, dlk_val value, const dlk_node *node, int threa
     const int n = active_lanes(m, node, thread);
     for (int l = 0; l < n; l++) {
         unsigned char *at = address_of(m, value, node, thread, l);
-        if (at)
-            memcpy(at, &from[l], bytes);
+        if (!at)
+            return;
+        check_race(m, value, node, thread, at, &from[l]);
+        memcpy(at, &from[l], bytes);
     }
 }
 
 /* ---- Control ---- */
 
-static void run_block(machine *m, const dlk_block *block, const mask active);
+static void run_block(machine *m, const dlk_block *block, const mask *active);
 
 static void copy_value(const machine *m, uint64_t *to, dlk_val from, int thread)
 {
@@ -206,29 +232,40 @@ static void copy_value(const machine *m, uint64_t *to, dlk_val from, int thread)
     memcpy(to + (size_t)thread * lanes, lanes_of(m, from, thread), sizeof *to * lanes);
 }
 
-static void run_barrier(machine *m, dlk_val value, const mask active)
+/* Finds the range of a mask whose bytes are set. False when no thread runs. */
+static bool mask_settle(mask *k, int threads)
 {
-    for (int t = 0; t < m->func->threads; t++)
-        if (!active[t]) {
-            fail(m, value, "barrier that not every thread reaches");
-            return;
-        }
+    int n = 0;
+    k->first = k->end = 0;
+    for (int t = 0; t < threads; t++) {
+        if (!k->on[t])
+            continue;
+        k->first = n++ ? k->first : t;
+        k->end = t + 1;
+    }
+    k->whole = n == k->end - k->first;
+    return n > 0;
+}
+
+static void run_barrier(machine *m, dlk_val value, const mask *active)
+{
+    if (!active->whole || active->first != 0 || active->end != m->func->threads)
+        fail(m, value, "barrier that not every thread reaches");
     m->epoch++;
 }
 
-static void run_if(machine *m, dlk_val value, const dlk_node *node, const mask active)
+static void run_if(machine *m, dlk_val value, const dlk_node *node, const mask *active)
 {
-    const int threads = m->func->threads;
-    mask arm = m->masks[value];
+    mask *arm = &m->masks[value];
     const dlk_block *blocks[2] = {node->body, node->other};
     for (int k = 0; k < 2; k++) {
-        bool some = false;
-        for (int t = 0; t < threads; t++)
-            some |= arm[t] = active[t] && (lanes_of(m, node->a, t)[0] & 1) == (k == 0);
-        if (some)
-            run_block(m, blocks[k], arm);
-        for (int t = 0; t < threads; t++)
-            for (int y = 0; arm[t] && y < blocks[k]->n_yields; y++)
+        for (int t = 0; t < m->func->threads; t++)
+            arm->on[t] = active->on[t] && (lanes_of(m, node->a, t)[0] & 1) == (k == 0);
+        if (!mask_settle(arm, m->func->threads))
+            continue;
+        run_block(m, blocks[k], arm);
+        for (int t = arm->first; t < arm->end; t++)
+            for (int y = 0; arm->on[t] && y < blocks[k]->n_yields; y++)
                 copy_value(m, m->results[value][y], blocks[k]->yields[y], t);
     }
 }
@@ -236,16 +273,14 @@ static void run_if(machine *m, dlk_val value, const dlk_node *node, const mask a
 /* Which threads run the next round; sets their parameters. False when none does. */
 static bool loop_round(machine *m, dlk_val value, const dlk_node *node)
 {
-    mask running = m->masks[value];
-    bool some = false;
-    for (int t = 0; t < m->func->threads; t++) {
-        if (!running[t])
+    mask *running = &m->masks[value];
+    for (int t = running->first; t < running->end; t++) {
+        if (!running->on[t])
             continue;
         if (m->indices[value][t] >= (int64_t)lanes_of(m, node->b, t)[0]) {
-            running[t] = 0;
+            running->on[t] = 0;
             continue;
         }
-        some = true;
         lanes_of(m, node->body->params[0], t)[0] = (uint64_t)m->indices[value][t];
         for (int k = 0; k < node->n_inits; k++) {
             const size_t lanes = node_at(m, node->inits[k])->type.lanes;
@@ -253,31 +288,33 @@ static bool loop_round(machine *m, dlk_val value, const dlk_node *node)
                    sizeof(uint64_t) * lanes);
         }
     }
-    return some;
+    return mask_settle(running, m->func->threads);
 }
 
 static void loop_advance(machine *m, dlk_val value, const dlk_node *node)
 {
-    mask running = m->masks[value];
+    mask *running = &m->masks[value];
     int64_t *index = m->indices[value];
-    for (int t = 0; t < m->func->threads; t++) {
-        if (!running[t])
+    for (int t = running->first; t < running->end; t++) {
+        if (!running->on[t])
             continue;
         for (int k = 0; k < node->n_inits; k++)
             copy_value(m, m->results[value][k], node->body->yields[k], t);
         if (node->has_until && lanes_of(m, node->body->yields[node->n_inits], t)[0] & 1)
-            running[t] = 0;
+            running->on[t] = 0;
         if (__builtin_add_overflow(index[t], (int64_t)lanes_of(m, node->c, t)[0], &index[t]))
-            running[t] = 0;
+            running->on[t] = 0;
     }
 }
 
-static void run_loop(machine *m, dlk_val value, const dlk_node *node, const mask active)
+static void run_loop(machine *m, dlk_val value, const dlk_node *node, const mask *active)
 {
-    mask running = m->masks[value];
-    for (int t = 0; t < m->func->threads; t++) {
-        running[t] = active[t];
-        if (!active[t])
+    mask *running = &m->masks[value];
+    running->first = active->first;
+    running->end = active->end;
+    memcpy(running->on, active->on, (size_t)m->func->threads);
+    for (int t = active->first; t < active->end; t++) {
+        if (!active->on[t])
             continue;
         m->indices[value][t] = (int64_t)lanes_of(m, node->a, t)[0];
         for (int k = 0; k < node->n_inits; k++)
@@ -291,30 +328,11 @@ static void run_loop(machine *m, dlk_val value, const dlk_node *node, const mask
 
 /* ---- Running ---- */
 
-static void run_lanes(machine *m, dlk_val value, const dlk_node *node, int thread, const mask active)
+/* One thread's lanes of a node that is neither a primitive nor control nor fixed. */
+static void run_lanes(machine *m, dlk_val value, const dlk_node *node, int thread, const mask *active)
 {
     uint64_t *out = lanes_of(m, value, thread);
     switch ((dlk_ir_op)node->op) {
-    case DLK_IR_CONST:
-        for (int l = 0; l < node->type.lanes; l++)
-            out[l] = (uint64_t)node->imm;
-        break;
-    case DLK_IR_UNIFORM:
-        out[0] = uniform_bits(m, node->imm);
-        break;
-    case DLK_IR_ITEM:
-        out[0] = node->imm == 0 ? (uint64_t)m->item : 0;
-        break;
-    case DLK_IR_THREAD:
-        out[0] = (uint64_t)thread;
-        break;
-    case DLK_IR_IOTA:
-        for (int l = 0; l < node->type.lanes; l++)
-            out[l] = (uint64_t)l;
-        break;
-    case DLK_IR_PRIM:
-        run_prim(m, node, thread, out);
-        break;
     case DLK_IR_SPLAT:
         for (int l = 0; l < node->type.lanes; l++)
             out[l] = lanes_of(m, node->a, thread)[0];
@@ -343,12 +361,12 @@ static void run_lanes(machine *m, dlk_val value, const dlk_node *node, int threa
     case DLK_IR_RESULT:
         memcpy(out, m->results[node->a][node->imm] + (size_t)thread * node->type.lanes, sizeof *out * node->type.lanes);
         break;
-    default: /* control, and parameters, which their loop sets */
+    default: /* parameters, which their loop sets, and what is fixed */
         break;
     }
 }
 
-static void run_node(machine *m, dlk_val value, const mask active)
+static void run_node(machine *m, dlk_val value, const mask *active)
 {
     const dlk_node *node = node_at(m, value);
     if (node->op == DLK_IR_LOOP)
@@ -357,16 +375,45 @@ static void run_node(machine *m, dlk_val value, const mask active)
         run_if(m, value, node, active);
     else if (node->op == DLK_IR_BARRIER)
         run_barrier(m, value, active);
+    else if (node->op == DLK_IR_PRIM && active->whole)
+        run_prim(m, node, active->first, active->end, lanes_of(m, value, active->first));
     else
-        for (int t = 0; t < m->func->threads && m->status == DLK_OK; t++)
-            if (active[t])
+        for (int t = active->first; t < active->end && m->status == DLK_OK; t++) {
+            if (!active->on[t])
+                continue;
+            if (node->op == DLK_IR_PRIM)
+                run_prim(m, node, t, t + 1, lanes_of(m, value, t));
+            else
                 run_lanes(m, value, node, t, active);
+        }
 }
 
-static void run_block(machine *m, const dlk_block *block, const mask active)
+static void run_block(machine *m, const dlk_block *block, const mask *active)
 {
     for (int k = 0; k < block->n && m->status == DLK_OK; k++)
         run_node(m, block->nodes[k], active);
+}
+
+/* Nodes that have one value for the whole run (an item's number: for the item), in every thread and lane. */
+static void fix_value(machine *m, dlk_val value, bool for_item)
+{
+    const dlk_node *node = node_at(m, value);
+    if ((node->op == DLK_IR_ITEM) != for_item)
+        return;
+    for (int t = 0; t < m->func->threads; t++)
+        for (int l = 0; l < node->type.lanes; l++) {
+            uint64_t *out = lanes_of(m, value, t) + l;
+            if (node->op == DLK_IR_CONST)
+                *out = (uint64_t)node->imm;
+            else if (node->op == DLK_IR_UNIFORM)
+                *out = uniform_bits(m, node->imm);
+            else if (node->op == DLK_IR_THREAD)
+                *out = (uint64_t)t;
+            else if (node->op == DLK_IR_IOTA)
+                *out = (uint64_t)l;
+            else if (node->op == DLK_IR_ITEM)
+                *out = node->imm == 0 ? (uint64_t)m->item : 0;
+        }
 }
 
 static void make_values(machine *m)
@@ -374,15 +421,16 @@ static void make_values(machine *m)
     const dlk_func *func = m->func;
     m->values = DLK_NEW_ARRAY(&m->arena, uint64_t *, func->n_nodes + 1);
     m->results = DLK_NEW_ARRAY(&m->arena, uint64_t **, func->n_nodes + 1);
-    m->masks = DLK_NEW_ARRAY(&m->arena, uint8_t *, func->n_nodes + 1);
+    m->masks = DLK_NEW_ARRAY(&m->arena, mask, func->n_nodes + 1);
     m->indices = DLK_NEW_ARRAY(&m->arena, int64_t *, func->n_nodes + 1);
     for (dlk_val v = 0; v < func->n_nodes; v++) {
         const dlk_node *node = node_at(m, v);
         m->values[v] = array_of(m, node->type);
+        fix_value(m, v, false);
         if (node->op != DLK_IR_LOOP && node->op != DLK_IR_IF)
             continue;
         const int n = node->op == DLK_IR_LOOP ? node->n_inits : node->body->n_yields;
-        m->masks[v] = DLK_NEW_ARRAY(&m->arena, uint8_t, func->threads);
+        m->masks[v].on = DLK_NEW_ARRAY(&m->arena, uint8_t, func->threads);
         m->indices[v] = DLK_NEW_ARRAY(&m->arena, int64_t, func->threads);
         m->results[v] = DLK_NEW_ARRAY(&m->arena, uint64_t *, n + 1);
         for (int k = 0; k < n; k++)
@@ -404,7 +452,7 @@ static void make_locals(machine *m)
         l->bytes = dlk_arena_alloc(&m->arena,
                                    (size_t)l->size * (buffer->space == DLK_SPACE_PRIVATE ? (size_t)func->threads : 1));
         if (buffer->space == DLK_SPACE_SHARED)
-            l->written = DLK_NEW_ARRAY(&m->arena, cell, l->size);
+            l->cells = DLK_NEW_ARRAY(&m->arena, dlk_race_cell, l->size);
     }
 }
 
@@ -415,23 +463,30 @@ static void poison_locals(machine *m)
         const bool is_private = m->func->buffers[b].space == DLK_SPACE_PRIVATE;
         if (l->bytes)
             memset(l->bytes, POISON, (size_t)l->size * (is_private ? (size_t)m->func->threads : 1));
-        for (int64_t k = 0; l->written && k < l->size; k++)
-            l->written[k] = (cell){-1, 0};
+        if (l->cells)
+            dlk_race_reset(l->cells, l->size);
     }
 }
 
-static dlk_status run_items(machine *m, int64_t first, int64_t end)
+static void run_item(machine *m, const mask *all)
 {
+    m->epoch = 1; /* race.h: 0 is before all */
+    poison_locals(m);
+    for (dlk_val v = 0; v < m->func->n_nodes; v++)
+        if (node_at(m, v)->op == DLK_IR_ITEM)
+            fix_value(m, v, true);
+    run_block(m, m->func->body, all);
+}
+
+static void run_items(machine *m, int64_t first, int64_t end)
+{
+    const int threads = m->func->threads;
     make_values(m);
     make_locals(m);
-    mask all = DLK_NEW_ARRAY(&m->arena, uint8_t, m->func->threads);
-    memset(all, 1, (size_t)m->func->threads);
-    for (m->item = first; m->item < end && m->status == DLK_OK; m->item++) {
-        m->epoch = 0;
-        poison_locals(m);
-        run_block(m, m->func->body, all);
-    }
-    return m->status;
+    mask all = {.on = DLK_NEW_ARRAY(&m->arena, uint8_t, threads), .end = threads, .whole = true};
+    memset(all.on, 1, (size_t)threads);
+    for (m->item = first; m->item < end && m->status == DLK_OK; m->item++)
+        run_item(m, &all);
 }
 
 dlk_status dlk_interpret(const dlk_func *func, const uint64_t *arguments, int64_t first, int64_t end)
@@ -439,15 +494,12 @@ dlk_status dlk_interpret(const dlk_func *func, const uint64_t *arguments, int64_
     jmp_buf escape;
     machine m = {.func = func, .arguments = arguments};
     m.arena.escape = &escape;
-#ifdef __SSE__
-    const unsigned caller = _mm_getcsr(); /* round to nearest, keep subnormals, mask all exceptions */
-    _mm_setcsr(0x1f80);
-#endif
-    const dlk_status status =
-        setjmp(escape) ? dlk_fail(DLK_ERR_MEMORY, "interpreter: out of memory") : run_items(&m, first, end);
-#ifdef __SSE__
-    _mm_setcsr(caller);
-#endif
+    const uint64_t caller = dlk_float_env_enter();
+    if (setjmp(escape))
+        m.status = dlk_fail(DLK_ERR_MEMORY, "interpreter: out of memory");
+    else
+        run_items(&m, first, end);
+    dlk_float_env_leave(caller);
     dlk_arena_free(&m.arena);
-    return status;
+    return m.status;
 }

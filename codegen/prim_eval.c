@@ -5,6 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Inlined where the primitive is known, the switches below vanish; a vector of lanes then costs one switch. */
+#define FOLDED __attribute__((always_inline)) inline
+
 static uint64_t mask_of(dlk_kind kind)
 {
     const int bits = dlk_kind_bits(kind);
@@ -45,13 +48,12 @@ static uint64_t of_f64(double d)
 
 /* ---- Integers ---- */
 
-static uint64_t divide_signed(dlk_kind kind, int64_t a, int64_t b, bool remainder)
+static uint64_t divide_signed(int64_t a, int64_t b, bool remainder)
 {
     if (b == 0)
         return 0;
     if (b == -1) /* MIN / -1 wraps */
         return remainder ? 0 : 0 - (uint64_t)a;
-    (void)kind;
     return (uint64_t)(remainder ? a % b : a / b);
 }
 
@@ -81,7 +83,7 @@ static uint64_t count_zeros(dlk_prim prim, dlk_kind kind, uint64_t a)
     return (uint64_t)(prim == DLK_PRIM_CTZ ? __builtin_ctzll(a) : __builtin_clzll(a) - (64 - bits));
 }
 
-static uint64_t eval_integer(dlk_prim prim, dlk_kind kind, uint64_t a, uint64_t b)
+static FOLDED uint64_t eval_integer(dlk_prim prim, dlk_kind kind, uint64_t a, uint64_t b)
 {
     const int64_t sa = sign_extend(kind, a), sb = sign_extend(kind, b);
     switch (prim) {
@@ -93,7 +95,7 @@ static uint64_t eval_integer(dlk_prim prim, dlk_kind kind, uint64_t a, uint64_t 
         return a * b;
     case DLK_PRIM_SDIV:
     case DLK_PRIM_SREM:
-        return divide_signed(kind, sa, sb, prim == DLK_PRIM_SREM);
+        return divide_signed(sa, sb, prim == DLK_PRIM_SREM);
     case DLK_PRIM_UDIV:
         return b ? a / b : 0;
     case DLK_PRIM_UREM:
@@ -153,7 +155,7 @@ static double extremum(double a, double b, bool maximum)
     return (a > b) == maximum ? a : b;
 }
 
-static float eval_f32(dlk_prim prim, float a, float b, float c, bool fused)
+static FOLDED float eval_f32(dlk_prim prim, float a, float b, float c, bool fused)
 {
     switch (prim) {
     case DLK_PRIM_FADD:
@@ -184,7 +186,7 @@ static float eval_f32(dlk_prim prim, float a, float b, float c, bool fused)
     }
 }
 
-static double eval_f64(dlk_prim prim, double a, double b, double c, bool fused)
+static FOLDED double eval_f64(dlk_prim prim, double a, double b, double c, bool fused)
 {
     switch (prim) {
     case DLK_PRIM_FADD:
@@ -215,7 +217,7 @@ static double eval_f64(dlk_prim prim, double a, double b, double c, bool fused)
     }
 }
 
-static uint64_t eval_float(dlk_prim prim, dlk_kind kind, uint64_t a, uint64_t b, uint64_t c, bool fused)
+static FOLDED uint64_t eval_float(dlk_prim prim, dlk_kind kind, uint64_t a, uint64_t b, uint64_t c, bool fused)
 {
     const uint64_t sign = kind == DLK_F32 ? 1ull << 31 : 1ull << 63;
     const double x = kind == DLK_F32 ? (double)as_f32(a) : as_f64(a),
@@ -286,7 +288,7 @@ static uint64_t float_to_half(uint64_t bits)
     return sign | (uint32_t)rintf(as_f32(magnitude) * 0x1p24f); /* the product is exact */
 }
 
-static uint64_t convert(dlk_prim prim, dlk_kind from, dlk_kind to, uint64_t a)
+static FOLDED uint64_t convert(dlk_prim prim, dlk_kind from, dlk_kind to, uint64_t a)
 {
     const double x = from == DLK_F32 ? (double)as_f32(a) : as_f64(a);
     switch (prim) {
@@ -313,16 +315,41 @@ static uint64_t convert(dlk_prim prim, dlk_kind from, dlk_kind to, uint64_t a)
     }
 }
 
-uint64_t dlk_prim_eval(dlk_prim prim, dlk_kind from, dlk_kind to, uint64_t a, uint64_t b, uint64_t c, bool fused)
+static FOLDED uint64_t eval(dlk_prim prim, char args, char result, dlk_kind from, dlk_kind to, uint64_t a, uint64_t b,
+                            uint64_t c, bool fused)
 {
     uint64_t bits;
     if (prim == DLK_PRIM_SELECT)
         bits = a & 1 ? b : c;
-    else if (dlk_prims[prim].result == 'T')
+    else if (result == 'T')
         bits = convert(prim, from, to, a & mask_of(from));
-    else if (dlk_prims[prim].args == 'F')
+    else if (args == 'F')
         bits = eval_float(prim, from, a, b, c, fused);
     else
         bits = eval_integer(prim, from, a & mask_of(from), b & mask_of(from));
     return bits & mask_of(to);
+}
+
+/* A loop for each primitive, so that each is compiled for itself. */
+void dlk_prim_eval_lanes(dlk_prim prim, dlk_kind from, dlk_kind to, const uint64_t *a, const uint64_t *b,
+                         const uint64_t *c, bool fused, size_t n, uint64_t *out)
+{
+    switch (prim) {
+#define PRIM(id, name, arity, args, result)                                                        \
+    case DLK_PRIM_##id:                                                                            \
+        for (size_t l = 0; l < n; l++)                                                             \
+            out[l] = eval(DLK_PRIM_##id, #args[0], #result[0], from, to, a[l], b[l], c[l], fused); \
+        break;
+#include "codegen/prims.def"
+#undef PRIM
+    case DLK_PRIM_COUNT:
+        break;
+    }
+}
+
+uint64_t dlk_prim_eval(dlk_prim prim, dlk_kind from, dlk_kind to, uint64_t a, uint64_t b, uint64_t c, bool fused)
+{
+    uint64_t out;
+    dlk_prim_eval_lanes(prim, from, to, &a, &b, &c, fused, 1, &out);
+    return out;
 }
