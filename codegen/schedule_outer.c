@@ -3,9 +3,7 @@
  * and since a leaf is a power of two of visits, one counter serves lanes and leaves. */
 #include "codegen/schedule_pass.h"
 
-#define STRIP_BYTES       4096   /* of one row of a strip: long enough for the prefetcher */
-#define SCRATCH_BYTES     196608 /* of all counters */
-#define STRIP_LEAF_LEVELS 34     /* leaves: 2^34, days of reading */
+#define STRIP_LEAF_LEVELS 34 /* leaves: 2^34, days of reading */
 
 static int lane_levels(const dlk_pass *pass)
 {
@@ -36,8 +34,7 @@ static int levels(const dlk_pass *pass, const dlk_tally *tally)
     return STRIP_LEAF_LEVELS + (tally->takes_leaves ? 0 : lane_levels(pass));
 }
 
-/* Of one column: scratch, and the widest state. */
-static int column_bytes(const dlk_pass *pass, int *widest)
+int dlk_pass_column_bytes(const dlk_pass *pass, int *widest)
 {
     int bytes = 0;
     for (int t = 0; t < pass->n_tallies + pass->n_inner; t++) {
@@ -49,18 +46,7 @@ static int column_bytes(const dlk_pass *pass, int *widest)
     return bytes;
 }
 
-int dlk_cpu_strip_vectors(const dlk_cpu *cpu, const dlk_pass *passes, int n, int lanes)
-{
-    int bytes = 0, widest = 1;
-    for (int p = 0; p < n; p++)
-        bytes += column_bytes(&passes[p], &widest);
-    int columns = cpu->nest->is_narrow ? DLK_NARROW_MAX : STRIP_BYTES / widest;
-    if (bytes > 0 && columns > SCRATCH_BYTES / bytes)
-        columns = SCRATCH_BYTES / bytes;
-    return columns < lanes ? 1 : columns / lanes;
-}
-
-dlk_place dlk_cpu_strip_place(dlk_cpu *cpu, const dlk_strip *strip, dlk_val slot)
+static dlk_place strip_place(dlk_cpu *cpu, const dlk_strip *strip, dlk_val slot)
 {
     dlk_func *func = cpu->func;
     const dlk_val column = dlk_emit_add(func, strip->columns.lo, slot);
@@ -70,37 +56,25 @@ dlk_place dlk_cpu_strip_place(dlk_cpu *cpu, const dlk_strip *strip, dlk_val slot
     return place;
 }
 
-/* ---- Vectors of a strip ------------------------------------------------------------------------------------------- */
-
-/* A region for each vector of the strip: a loop, or the one that is open already. */
-typedef struct vectors {
-    const dlk_strip *strip;
-    dlk_val loop, slot;
-    dlk_place place;
-    const dlk_place *before;
-} vectors;
-
-static void vectors_begin(dlk_cpu *cpu, const dlk_strip *strip, vectors *v)
+void dlk_cpu_vectors_begin(dlk_cpu *cpu, const dlk_strip *strip, dlk_vectors *v)
 {
     dlk_func *func = cpu->func;
-    v->strip = strip;
-    v->slot = dlk_ir_i64(func, 0);
-    v->loop = DLK_NONE;
-    v->place = *cpu->place;
-    if (!strip->is_open) {
-        const dlk_val width = dlk_emit_sub(func, strip->columns.hi, strip->columns.lo);
-        v->loop = dlk_cpu_loop(cpu, v->slot, width, strip->lanes);
-        v->slot = dlk_ir_loop_index(func, v->loop);
-        v->place = dlk_cpu_strip_place(cpu, strip, v->slot);
-    }
+    const dlk_val width = dlk_emit_sub(func, strip->columns.hi, strip->columns.lo);
+    v->loop = dlk_cpu_loop(cpu, dlk_ir_i64(func, 0), width, strip->lanes);
+    v->slot = dlk_ir_loop_index(func, v->loop);
+    v->place = strip_place(cpu, strip, v->slot);
     v->before = dlk_cpu_push(cpu, &v->place);
+    for (int k = 0; k < strip->n_finished; k++) {
+        const dlk_finished *f = &strip->finished[k];
+        const dlk_state state = dlk_state_array_load(cpu->walk, &f->results, v->slot, strip->lanes);
+        dlk_walk_bind_reduce(cpu->walk, f->index, state.part);
+    }
 }
 
-static void vectors_end(dlk_cpu *cpu, vectors *v)
+void dlk_cpu_vectors_end(dlk_cpu *cpu, dlk_vectors *v)
 {
     dlk_cpu_pop(cpu, v->before);
-    if (v->loop != DLK_NONE)
-        dlk_cpu_loop_end(cpu, v->loop);
+    dlk_cpu_loop_end(cpu, v->loop);
 }
 
 /* ---- A visit: one lane of a leaf, for one vector of columns ------------------------------------------------------- */
@@ -252,15 +226,15 @@ static void set_over_leaf(const strip_leaf *l, const dlk_set *set, int level)
     const dlk_val j = dlk_ir_loop_index(func, visits);
     const visit v = make_visit(l, set, j);
     dlk_state states[DLK_SET_MAX];
-    vectors each;
-    vectors_begin(cpu, l->strip, &each);
+    dlk_vectors each;
+    dlk_cpu_vectors_begin(cpu, l->strip, &each);
     bind_inner(l, each.slot, level);
     dlk_cpu_hoist_all(cpu);
     join_lane(&v, states);
     for (int t = 0; t < set->n; t++)
         states[t] = dlk_tally_widen(cpu, set->tally[t], states[t], v.first, v.stride);
     push_lane(l, set, each.slot, j, states);
-    vectors_end(cpu, &each);
+    dlk_cpu_vectors_end(cpu, &each);
     dlk_cpu_loop_end(cpu, visits);
 }
 
@@ -316,12 +290,12 @@ static void narrow_rows(const narrow_leaf *n)
     const dlk_val left = dlk_emit_sub(func, l->count, dlk_emit_mul_const(func, r, l->pass->lanes));
     const dlk_val end = dlk_emit_smin(func, left, dlk_ir_i64(func, l->pass->lanes));
     const dlk_val lanes = dlk_cpu_loop(l->cpu, dlk_ir_i64(func, 0), end, 1);
-    vectors each;
-    vectors_begin(l->cpu, l->strip, &each);
+    dlk_vectors each;
+    dlk_cpu_vectors_begin(l->cpu, l->strip, &each);
     bind_inner(l, each.slot, n->level);
     dlk_cpu_hoist_all(l->cpu);
     narrow_join(n, r, dlk_ir_loop_index(func, lanes), each.slot);
-    vectors_end(l->cpu, &each);
+    dlk_cpu_vectors_end(l->cpu, &each);
     dlk_cpu_loop_end(l->cpu, lanes);
     dlk_cpu_loop_end(l->cpu, rows);
 }
@@ -345,12 +319,12 @@ static void narrow_fold(const narrow_leaf *n)
     const dlk_val visits = dlk_cpu_loop(l->cpu, dlk_ir_i64(func, 0), dlk_ir_i64(func, l->pass->lanes), 1);
     const dlk_val j = dlk_ir_loop_index(func, visits), lane = bit_reversed(l, j);
     dlk_state states[DLK_SET_MAX];
-    vectors each;
-    vectors_begin(l->cpu, l->strip, &each);
+    dlk_vectors each;
+    dlk_cpu_vectors_begin(l->cpu, l->strip, &each);
     for (int t = 0; t < n->set->n; t++)
         states[t] = narrow_state(n, t, lane, each.slot);
     push_lane(l, n->set, each.slot, j, states);
-    vectors_end(l->cpu, &each);
+    dlk_cpu_vectors_end(l->cpu, &each);
     dlk_cpu_loop_end(l->cpu, visits);
 }
 
@@ -374,14 +348,14 @@ static void push_leaf_states(const strip_leaf *l)
         any |= l->pass->tally[t].takes_leaves;
     if (!any)
         return;
-    vectors each;
-    vectors_begin(cpu, l->strip, &each);
+    dlk_vectors each;
+    dlk_cpu_vectors_begin(cpu, l->strip, &each);
     bind_inner(l, each.slot, l->pass->n_inner_levels);
     for (int t = 0; t < l->pass->n_tallies; t++)
         if (l->pass->tally[t].takes_leaves)
             dlk_counter_push(cpu->walk, &l->pass->tally[t].counter, each.slot, l->number,
                              dlk_cpu_leaf_state(cpu, &l->pass->tally[t]));
-    vectors_end(cpu, &each);
+    dlk_cpu_vectors_end(cpu, &each);
 }
 
 static void reset_free(const strip_leaf *l, dlk_tally *tallies, int n)
@@ -391,11 +365,11 @@ static void reset_free(const strip_leaf *l, dlk_tally *tallies, int n)
         any |= is_free(&tallies[t]);
     if (!any)
         return;
-    vectors each;
-    vectors_begin(l->cpu, l->strip, &each);
+    dlk_vectors each;
+    dlk_cpu_vectors_begin(l->cpu, l->strip, &each);
     for (int t = 0; t < n; t++)
         dlk_counter_reset(l->cpu->walk, &tallies[t].counter, each.slot);
-    vectors_end(l->cpu, &each);
+    dlk_cpu_vectors_end(l->cpu, &each);
 }
 
 static void one_leaf(const strip_leaf *l)
@@ -403,7 +377,7 @@ static void one_leaf(const strip_leaf *l)
     reset_free(l, l->pass->inner, l->pass->n_inner);
     for (int level = 0; level == 0 || level < l->pass->n_inner_levels; level++) {
         const dlk_set set = dlk_pass_set(l->pass, level);
-        if (set.n && l->cpu->nest->is_narrow && !l->strip->is_open && !any_order(l->pass))
+        if (set.n && l->cpu->nest->is_narrow && !any_order(l->pass))
             set_over_narrow_leaf(l, &set, level);
         else if (set.n)
             set_over_leaf(l, &set, level);

@@ -84,19 +84,35 @@ void dlk_cpu_inner_pass(dlk_cpu *cpu, dlk_pass *pass, dlk_range range, dlk_state
 /* The same from partial results over runs of leaves. */
 void dlk_cpu_leaves_pass(dlk_cpu *cpu, dlk_pass *pass, dlk_range range, dlk_state *out);
 
+/* A reduction of an earlier stage: its results, by column. */
+typedef struct dlk_finished {
+    int index; /* in prog->reduces */
+    dlk_state_array results;
+} dlk_finished;
+
 /* Columns side by side, lanes along the kept axis. */
 typedef struct dlk_strip {
     int lanes;   /* of one vector */
     int vectors; /* of a whole strip */
     dlk_range columns;
     const dlk_place *outer; /* before the kept axis is entered */
-    bool is_open;           /* its only vector is the innermost place */
+    dlk_finished *finished;
+    int n_finished;
 } dlk_strip;
-/* As many vectors as the scratch of these passes allows. */
-int dlk_cpu_strip_vectors(const dlk_cpu *cpu, const dlk_pass *passes, int n, int lanes);
-dlk_place dlk_cpu_strip_place(dlk_cpu *cpu, const dlk_strip *strip, dlk_val slot);
+
+/* A loop over the vectors of a strip, with a region each: columns from `slot` on, and what is finished of them. */
+typedef struct dlk_vectors {
+    dlk_val loop, slot; /* i64 */
+    dlk_place place;
+    const dlk_place *before;
+} dlk_vectors;
+void dlk_cpu_vectors_begin(dlk_cpu *cpu, const dlk_strip *strip, dlk_vectors *v);
+void dlk_cpu_vectors_end(dlk_cpu *cpu, dlk_vectors *v);
+
+/* Scratch of one column in a pass; widest: raised to its widest state. */
+int dlk_pass_column_bytes(const dlk_pass *pass, int *widest);
 void dlk_cpu_outer_pass(dlk_cpu *cpu, dlk_pass *pass, const dlk_strip *strip, dlk_range range);
-/* After it: the states of the columns from `slot` (i64) on. */
+/* After it: the states of the columns from `slot` on. */
 void dlk_cpu_outer_states(dlk_cpu *cpu, const dlk_pass *pass, dlk_val slot, dlk_range range, dlk_state *out);
 
 #endif

@@ -134,81 +134,101 @@ static int strip_lanes(row *r)
     return lanes > most ? most : lanes;
 }
 
-static void map_rows(row *r, dlk_range range)
+#define STRIP_BYTES   4096   /* of one row of a strip: long enough for the prefetcher */
+#define SCRATCH_BYTES 196608 /* of a strip */
+
+static int strip_columns(const row *r)
 {
-    dlk_cpu *cpu = r->cpu;
-    const dlk_val loop = dlk_cpu_loop(cpu, range.lo, range.hi, 1);
-    const dlk_place place = dlk_cpu_enter(cpu, cpu->place, r->reduced, dlk_ir_loop_index(cpu->func, loop));
-    const dlk_place *before = dlk_cpu_push(cpu, &place);
-    dlk_cpu_store_mapped(cpu, r->n_uses - 1, -1, 0);
-    dlk_cpu_pop(cpu, before);
-    dlk_cpu_loop_end(cpu, loop);
+    int bytes = 0, widest = 1;
+    for (int stage = 0; stage < r->n_stages; stage++)
+        for (int p = 0; p < r->n_passes[stage]; p++)
+            bytes += dlk_pass_column_bytes(&r->passes[stage][p], &widest);
+    if (r->cpu->nest->is_narrow)
+        return DLK_NARROW_MAX;
+    const int columns = STRIP_BYTES / widest;
+    return bytes > 0 && columns > SCRATCH_BYTES / bytes ? SCRATCH_BYTES / bytes : columns;
 }
 
-/* A strip of one vector: its columns go through all stages while their rows are in cache. */
-static void open_strip(row *r, dlk_strip *strip, dlk_range range)
+/* The results of a stage: to the state buffers, or for what comes after. */
+static void finish_stage(row *r, int stage, dlk_strip *strip, dlk_range range)
 {
     dlk_cpu *cpu = r->cpu;
-    const dlk_val slot = dlk_ir_i64(cpu->func, 0);
-    dlk_state states[DLK_SET_MAX];
-    const dlk_place place = dlk_cpu_strip_place(cpu, strip, slot);
-    const dlk_place *before = dlk_cpu_push(cpu, &place);
-    strip->is_open = true;
-    dlk_cpu_hoist_all(cpu);
-    for (int stage = 0; stage < r->n_stages; stage++) {
-        for (int p = 0; p < r->n_passes[stage]; p++) {
-            dlk_pass *pass = &r->passes[stage][p];
-            dlk_cpu_outer_pass(cpu, pass, strip, range);
-            dlk_cpu_outer_states(cpu, pass, slot, range, states);
-            take_results(r, pass, states);
+    const int64_t width = (int64_t)strip->vectors * strip->lanes;
+    dlk_finished *next = &strip->finished[strip->n_finished];
+    dlk_vectors each;
+    int n = 0;
+    dlk_cpu_vectors_begin(cpu, strip, &each);
+    for (int p = 0; p < r->n_passes[stage]; p++) {
+        const dlk_pass *pass = &r->passes[stage][p];
+        dlk_state states[DLK_SET_MAX];
+        dlk_cpu_outer_states(cpu, pass, each.slot, range, states);
+        for (int t = 0; t < pass->n_tallies; t++) {
+            if (cpu->nest->to == DLK_TO_STATES) {
+                store_states(cpu, &pass->tally[t], &states[t]);
+                continue;
+            }
+            next[n].index = pass->tally[t].index;
+            next[n].results = dlk_state_array_create(cpu->func, pass->tally[t].reduction, false, width);
+            dlk_state_array_store(cpu->walk, &next[n++].results, each.slot, states[t]);
         }
-        dlk_cpu_hoist_all(cpu);
     }
-    store_reduced_outputs(r);
-    if (r->has_map)
-        map_rows(r, range);
-    dlk_cpu_pop(cpu, before);
+    dlk_cpu_vectors_end(cpu, &each);
+    strip->n_finished += n;
 }
 
-/* One stage over a wide strip, then the results vector by vector. */
-static void wide_strip(row *r, dlk_strip *strip, dlk_range range)
+/* A few rows at a time, so that what belongs to a column is computed once for them. */
+static void map_rows(row *r, const dlk_strip *strip, dlk_range range)
 {
     dlk_cpu *cpu = r->cpu;
     dlk_func *func = cpu->func;
-    for (int p = 0; p < r->n_passes[0]; p++)
-        dlk_cpu_outer_pass(cpu, &r->passes[0][p], strip, range);
-    const dlk_val width = dlk_emit_sub(func, strip->columns.hi, strip->columns.lo);
-    const dlk_val loop = dlk_cpu_loop(cpu, dlk_ir_i64(func, 0), width, strip->lanes);
-    const dlk_val slot = dlk_ir_loop_index(func, loop);
-    const dlk_place place = dlk_cpu_strip_place(cpu, strip, slot);
+    dlk_vectors each;
+    const dlk_val blocks = dlk_cpu_loop(cpu, range.lo, range.hi, DLK_LEAF_ROWS);
+    const dlk_val lo = dlk_ir_loop_index(func, blocks);
+    const dlk_val hi = dlk_emit_smin(func, dlk_emit_add_const(func, lo, DLK_LEAF_ROWS), range.hi);
+    dlk_cpu_vectors_begin(cpu, strip, &each);
+    dlk_cpu_hoist_all(cpu);
+    const dlk_val rows = dlk_cpu_loop(cpu, lo, hi, 1);
+    const dlk_place place = dlk_cpu_enter(cpu, cpu->place, r->reduced, dlk_ir_loop_index(func, rows));
     const dlk_place *before = dlk_cpu_push(cpu, &place);
-    for (int p = 0; p < r->n_passes[0]; p++) {
-        dlk_state states[DLK_SET_MAX];
-        dlk_cpu_outer_states(cpu, &r->passes[0][p], slot, range, states);
-        take_results(r, &r->passes[0][p], states);
-    }
-    store_reduced_outputs(r);
+    dlk_cpu_store_mapped(cpu, r->n_uses - 1, -1, 0);
     dlk_cpu_pop(cpu, before);
-    dlk_cpu_loop_end(cpu, loop);
+    dlk_cpu_loop_end(cpu, rows);
+    dlk_cpu_vectors_end(cpu, &each);
+    dlk_cpu_loop_end(cpu, blocks);
+}
+
+static void one_strip(row *r, dlk_strip *strip, dlk_range range)
+{
+    dlk_cpu *cpu = r->cpu;
+    for (int stage = 0; stage < r->n_stages; stage++) {
+        for (int p = 0; p < r->n_passes[stage]; p++)
+            dlk_cpu_outer_pass(cpu, &r->passes[stage][p], strip, range);
+        finish_stage(r, stage, strip, range);
+    }
+    if (cpu->nest->to == DLK_TO_STATES)
+        return;
+    dlk_vectors each;
+    dlk_cpu_vectors_begin(cpu, strip, &each);
+    store_reduced_outputs(r);
+    dlk_cpu_vectors_end(cpu, &each);
+    if (r->has_map)
+        map_rows(r, strip, range);
 }
 
 static void outer_columns(row *r)
 {
     dlk_cpu *cpu = r->cpu;
     dlk_func *func = cpu->func;
-    const bool one_vector = r->has_map || r->n_stages > 1;
     const dlk_range columns = dlk_cpu_tile(cpu, r->kept), range = dlk_cpu_tile(cpu, r->reduced);
-    dlk_strip strip = {.lanes = strip_lanes(r), .vectors = 1, .outer = cpu->place};
-    if (!one_vector)
-        strip.vectors = dlk_cpu_strip_vectors(cpu, r->passes[0], r->n_passes[0], strip.lanes);
+    dlk_strip strip = {.lanes = strip_lanes(r), .outer = cpu->place};
+    const int wanted = strip_columns(r);
+    strip.vectors = wanted < strip.lanes ? 1 : wanted / strip.lanes;
+    strip.finished = DLK_NEW_ARRAY(func->arena, dlk_finished, cpu->prog->n_reduces);
     const int64_t step = (int64_t)strip.vectors * strip.lanes;
     const dlk_val loop = dlk_cpu_loop(cpu, columns.lo, columns.hi, step);
     strip.columns.lo = dlk_ir_loop_index(func, loop);
     strip.columns.hi = dlk_emit_smin(func, dlk_emit_add_const(func, strip.columns.lo, step), columns.hi);
-    if (one_vector)
-        open_strip(r, &strip, range);
-    else
-        wide_strip(r, &strip, range);
+    one_strip(r, &strip, range);
     dlk_cpu_loop_end(cpu, loop);
 }
 
