@@ -386,11 +386,10 @@ static double ref_d_floor_divide(double a, double b, double c)
     if (b == 0 || isnan(a) || isnan(b) || isinf(a))
         return isinf(a) && b != 0 && !isnan(b) ? (double)NAN : a / b;
     const double m = fmod(a, b);
-    long double q = ((long double)a - m) / b;
+    __float128 q = ((__float128)a - m) / b; /* 113 bits: no second rounding that matters */
     if (m != 0 && (m < 0) != (b < 0))
         q -= 1;
-    const double f = (double)rintl(q);
-    return q == 0 ? copysign(0, a / b) : f;
+    return q == 0 ? copysign(0, a / b) : (double)q;
 }
 static float ref_f_floor_divide(float a, float b, float c)
 {
