@@ -74,6 +74,16 @@ static inline int ref_bytes(int dtype)
 /* A small float's bits to its value, by the definition of the format. */
 static long double ref_decode_float(uint64_t bits, const ref_dtype *t)
 {
+    if (t->man == 23) { /* the compiler's own float and double */
+        float f;
+        memcpy(&f, &(uint32_t){(uint32_t)bits}, sizeof f);
+        return f;
+    }
+    if (t->man == 52) {
+        double d;
+        memcpy(&d, &bits, sizeof d);
+        return d;
+    }
     const int bias = (1 << (t->exp - 1)) - 1;
     const uint64_t man = bits & ((1ull << t->man) - 1);
     const int exp = (int)(bits >> t->man) & ((1 << t->exp) - 1);
@@ -94,6 +104,18 @@ static long double ref_decode_float(uint64_t bits, const ref_dtype *t)
  * format without infinities. */
 static uint64_t ref_encode_float(long double v, const ref_dtype *t)
 {
+    if (t->man == 23) {
+        const float f = (float)v;
+        uint32_t bits;
+        memcpy(&bits, &f, sizeof bits);
+        return bits;
+    }
+    if (t->man == 52) {
+        const double d = (double)v;
+        uint64_t bits;
+        memcpy(&bits, &d, sizeof bits);
+        return bits;
+    }
     const int bias = (1 << (t->exp - 1)) - 1;
     const uint64_t sign = (uint64_t)(signbit(v) != 0) << (t->man + t->exp);
     const uint64_t exp_ones = ((1ull << t->exp) - 1) << t->man, man_ones = (1ull << t->man) - 1;
