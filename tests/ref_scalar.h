@@ -338,7 +338,7 @@ static double ref_fmod_floor(double a, double b)
     double m = fmod(a, b);
     if (m == 0)
         return copysign(0, b);
-    return (m < 0) != (b < 0) ? (isinf(b) ? b : m + b) : m;
+    return isnan(m) ? m : (m < 0) != (b < 0) ? (isinf(b) ? b : m + b) : m;
 }
 
 REF_INT_OP(copy, a)
