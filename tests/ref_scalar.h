@@ -72,7 +72,7 @@ static inline int ref_bytes(int dtype)
 /* ---- Formats ----------------------------------------------------------------------------------------------------- */
 
 /* A small float's bits to its value, by the definition of the format. */
-static long double ref_decode_float(uint64_t bits, const ref_dtype *t)
+static inline long double ref_decode_float(uint64_t bits, const ref_dtype *t)
 {
     if (t->man == 23) { /* the compiler's own float and double */
         float f;
@@ -102,7 +102,7 @@ static long double ref_decode_float(uint64_t bits, const ref_dtype *t)
 
 /* The nearest value of the format, ties to even, rounded once from the exact argument; overflow as IEEE, or NaN in a
  * format without infinities. */
-static uint64_t ref_encode_float(long double v, const ref_dtype *t)
+static inline uint64_t ref_encode_float(long double v, const ref_dtype *t)
 {
     if (t->man == 23) {
         const float f = (float)v;
@@ -145,7 +145,7 @@ static uint64_t ref_encode_float(long double v, const ref_dtype *t)
     return bits >= (exp_ones | (t->finite ? man_ones : 0)) ? overflow : sign | bits;
 }
 
-static ref_value ref_load(int dtype, const void *at)
+static inline ref_value ref_load(int dtype, const void *at)
 {
     const ref_dtype *t = &ref_dtypes[dtype];
     const int part = ref_bytes(dtype) / (t->class_ == REF_COMPLEX ? 2 : 1);
@@ -175,7 +175,7 @@ static ref_value ref_load(int dtype, const void *at)
     return v;
 }
 
-static void ref_store(int dtype, void *at, ref_value v)
+static inline void ref_store(int dtype, void *at, ref_value v)
 {
     const ref_dtype *t = &ref_dtypes[dtype];
     const int part = ref_bytes(dtype) / (t->class_ == REF_COMPLEX ? 2 : 1);
@@ -193,7 +193,7 @@ static void ref_store(int dtype, void *at, ref_value v)
 
 /* ---- Conversion --------------------------------------------------------------------------------------------------- */
 
-static long double ref_as_real(int dtype, ref_value v)
+static inline long double ref_as_real(int dtype, ref_value v)
 {
     switch (ref_dtypes[dtype].class_) {
     case REF_UINT:
@@ -206,7 +206,7 @@ static long double ref_as_real(int dtype, ref_value v)
     }
 }
 
-static int64_t ref_wrap(int64_t v, const ref_dtype *t)
+static inline int64_t ref_wrap(int64_t v, const ref_dtype *t)
 {
     if (t->bits == 64)
         return v;
@@ -215,7 +215,7 @@ static int64_t ref_wrap(int64_t v, const ref_dtype *t)
 }
 
 /* A value of one dtype as a value of another: integers wrap, floats to integers truncate and saturate, NaN gives 0. */
-static ref_value ref_cast(int from, int to, ref_value v)
+static inline ref_value ref_cast(int from, int to, ref_value v)
 {
     const ref_dtype *f = &ref_dtypes[from], *t = &ref_dtypes[to];
     ref_value r = {0, 0, 0};
@@ -265,27 +265,27 @@ typedef struct ref_op {
 } ref_op;
 
 #define REF_BITS(t) ((t)->bits)
-#define REF_INT_OP(name, expr)                                                       \
-    static int64_t ref_i_##name(int64_t a, int64_t b, int64_t c, const ref_dtype *t) \
-    {                                                                                \
-        const uint64_t ua = (uint64_t)a, ub = (uint64_t)b;                           \
-        const bool u = t->class_ == REF_UINT;                                        \
-        (void)ua, (void)ub, (void)u, (void)b, (void)c;                               \
-        return (int64_t)(expr);                                                      \
+#define REF_INT_OP(name, expr)                                                              \
+    static inline int64_t ref_i_##name(int64_t a, int64_t b, int64_t c, const ref_dtype *t) \
+    {                                                                                       \
+        const uint64_t ua = (uint64_t)a, ub = (uint64_t)b;                                  \
+        const bool u = t->class_ == REF_UINT;                                               \
+        (void)ua, (void)ub, (void)u, (void)b, (void)c;                                      \
+        return (int64_t)(expr);                                                             \
     }
-#define REF_FLOAT_OP(name, expr)                             \
-    static float ref_f_##name(float a, float b, float c)     \
-    {                                                        \
-        (void)b, (void)c;                                    \
-        return (float)(expr);                                \
-    }                                                        \
-    static double ref_d_##name(double a, double b, double c) \
-    {                                                        \
-        (void)b, (void)c;                                    \
-        return (double)(expr);                               \
+#define REF_FLOAT_OP(name, expr)                                    \
+    static inline float ref_f_##name(float a, float b, float c)     \
+    {                                                               \
+        (void)b, (void)c;                                           \
+        return (float)(expr);                                       \
+    }                                                               \
+    static inline double ref_d_##name(double a, double b, double c) \
+    {                                                               \
+        (void)b, (void)c;                                           \
+        return (double)(expr);                                      \
     }
 
-static int64_t ref_idiv_floor(int64_t a, int64_t b, bool u)
+static inline int64_t ref_idiv_floor(int64_t a, int64_t b, bool u)
 {
     if (b == 0)
         return 0;
@@ -296,12 +296,12 @@ static int64_t ref_idiv_floor(int64_t a, int64_t b, bool u)
     const int64_t q = a / b;
     return q - (a % b != 0 && (a < 0) != (b < 0));
 }
-static int64_t ref_imod_floor(int64_t a, int64_t b, bool u)
+static inline int64_t ref_imod_floor(int64_t a, int64_t b, bool u)
 {
     return b == 0 ? 0 : (int64_t)((uint64_t)a - (uint64_t)ref_idiv_floor(a, b, u) * (uint64_t)b);
 }
 /* Modulo 2^64, which wraps to the dtype; a negative exponent gives the truncated quotient. */
-static int64_t ref_ipow(int64_t a, int64_t b, bool u)
+static inline int64_t ref_ipow(int64_t a, int64_t b, bool u)
 {
     if (!u && b < 0)
         return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
@@ -310,30 +310,30 @@ static int64_t ref_ipow(int64_t a, int64_t b, bool u)
         r *= n & 1 ? x : 1;
     return (int64_t)r;
 }
-static int64_t ref_shl(int64_t a, int64_t b, const ref_dtype *t)
+static inline int64_t ref_shl(int64_t a, int64_t b, const ref_dtype *t)
 {
     return (uint64_t)b >= (uint64_t)t->bits ? 0 : (int64_t)((uint64_t)a << b);
 }
-static int64_t ref_shr(int64_t a, int64_t b, const ref_dtype *t)
+static inline int64_t ref_shr(int64_t a, int64_t b, const ref_dtype *t)
 {
     if (t->class_ == REF_UINT)
         return (uint64_t)b >= (uint64_t)t->bits ? 0 : (int64_t)((uint64_t)a >> b);
     return (uint64_t)b >= (uint64_t)t->bits ? (a < 0 ? -1 : 0) : a >> b;
 }
-static double ref_fmax(double a, double b)
+static inline double ref_fmax(double a, double b)
 {
     if (isnan(a) || isnan(b))
         return NAN;
     return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
 }
-static double ref_fmin(double a, double b)
+static inline double ref_fmin(double a, double b)
 {
     if (isnan(a) || isnan(b))
         return NAN;
     return a == b ? (signbit(a) ? a : b) : a < b ? a : b;
 }
 /* Python's float remainder: exact, the sign of the divisor. */
-static double ref_fmod_floor(double a, double b)
+static inline double ref_fmod_floor(double a, double b)
 {
     double m = fmod(a, b);
     if (m == 0)
@@ -402,7 +402,7 @@ REF_FLOAT_OP(isnan, isnan(a) != 0)
 REF_FLOAT_OP(round, rint(a))
 
 /* Python's float floor division: the floor of the exact quotient, from the exact remainder. */
-static double ref_d_floor_divide(double a, double b, double c)
+static inline double ref_d_floor_divide(double a, double b, double c)
 {
     (void)c;
     if (b == 0 || isnan(a) || isnan(b) || isinf(a))
@@ -413,60 +413,60 @@ static double ref_d_floor_divide(double a, double b, double c)
         q -= 1;
     return q == 0 ? copysign(0, a / b) : (double)q;
 }
-static float ref_f_floor_divide(float a, float b, float c)
+static inline float ref_f_floor_divide(float a, float b, float c)
 {
     (void)c;
     return (float)ref_d_floor_divide(a, b, 0);
 }
 
-static long double ref_l_rsqrt(long double a)
+static inline long double ref_l_rsqrt(long double a)
 {
     return 1 / sqrtl(a);
 }
-static long double ref_l_sigmoid(long double a)
+static inline long double ref_l_sigmoid(long double a)
 {
     return a >= 0 ? 1 / (1 + expl(-a)) : expl(a) / (1 + expl(a));
 }
-static long double ref_l_silu(long double a)
+static inline long double ref_l_silu(long double a)
 {
     return isinf(a) && a < 0 ? -0.0L : a * ref_l_sigmoid(a);
 }
-static long double ref_l_gelu(long double a)
+static inline long double ref_l_gelu(long double a)
 {
     return isinf(a) && a < 0 ? -0.0L : 0.5L * a * erfcl(-a / sqrtl(2));
 }
 
-static ref_value ref_complex(double re, double im, bool is_f64)
+static inline ref_value ref_complex(double re, double im, bool is_f64)
 {
     ref_value r = {is_f64 ? re : (float)re, is_f64 ? im : (float)im, 0};
     return r;
 }
-static ref_value ref_c_copy(ref_value a, ref_value b, bool is_f64)
+static inline ref_value ref_c_copy(ref_value a, ref_value b, bool is_f64)
 {
     (void)b, (void)is_f64;
     return a;
 }
-static ref_value ref_c_add(ref_value a, ref_value b, bool is_f64)
+static inline ref_value ref_c_add(ref_value a, ref_value b, bool is_f64)
 {
     return ref_complex((double)a.re + (double)b.re, (double)a.im + (double)b.im, is_f64);
 }
-static ref_value ref_c_subtract(ref_value a, ref_value b, bool is_f64)
+static inline ref_value ref_c_subtract(ref_value a, ref_value b, bool is_f64)
 {
     return ref_complex((double)a.re - (double)b.re, (double)a.im - (double)b.im, is_f64);
 }
-static ref_value ref_c_equal(ref_value a, ref_value b, bool is_f64)
+static inline ref_value ref_c_equal(ref_value a, ref_value b, bool is_f64)
 {
     (void)is_f64;
     ref_value r = {0, 0, a.re == b.re && a.im == b.im};
     return r;
 }
-static ref_value ref_c_not_equal(ref_value a, ref_value b, bool is_f64)
+static inline ref_value ref_c_not_equal(ref_value a, ref_value b, bool is_f64)
 {
     ref_value r = ref_c_equal(a, b, is_f64);
     r.i = !r.i;
     return r;
 }
-static ref_value ref_c_multiply(ref_value a, ref_value b, bool is_f64)
+static inline ref_value ref_c_multiply(ref_value a, ref_value b, bool is_f64)
 {
     ref_value r = {0, 0, 0};
     if (is_f64) {
@@ -480,13 +480,13 @@ static ref_value ref_c_multiply(ref_value a, ref_value b, bool is_f64)
     }
     return r;
 }
-static ref_value ref_c_abs(ref_value a, ref_value b, bool is_f64)
+static inline ref_value ref_c_abs(ref_value a, ref_value b, bool is_f64)
 {
     (void)b, (void)is_f64;
     ref_value r = {hypotl(a.re, a.im), 0, 0};
     return r;
 }
-static ref_value ref_c_divide(ref_value a, ref_value b, bool is_f64)
+static inline ref_value ref_c_divide(ref_value a, ref_value b, bool is_f64)
 {
     (void)is_f64;
     const long double n = b.re * b.re + b.im * b.im;
@@ -518,7 +518,7 @@ static const ref_op ref_ops[] = {
     {"maximum",             2, REF_SAME,     "iuf",   0, 0, REF_IF(maximum)},
     {"fma",                 3, REF_SAME,     "f",     0, 0, REF_F(fma)},
     {"clip",                3, REF_SAME,     "iuf",   0, 0, REF_IF(clip)},
-    {"floor_divide",        2, REF_SAME,     "iuf",   0, 0, REF_IF(floor_divide)},
+    {"floor_divide",        2, REF_SAME,     "iuf",   0, 1, REF_IF(floor_divide)},
     {"remainder",           2, REF_SAME,     "iuf",   0, 0, REF_IF(remainder)},
     {"pow",                 2, REF_SAME,     "iu",    0, 0, REF_I(pow)},
     {"equal",               2, REF_TO_BOOL,  "biufc", 0, 0, REF_IFC(equal)},
@@ -552,7 +552,7 @@ static const ref_op ref_ops[] = {
 #define REF_N_OPS ((int)(sizeof ref_ops / sizeof ref_ops[0]))
 
 /* The classes letter of a dtype; 's' (single precision and narrower) is also an 'f'. */
-static bool ref_takes(const ref_op *op, int dtype)
+static inline bool ref_takes(const ref_op *op, int dtype)
 {
     const char *letter = "biufc";
     if (strchr(op->classes, letter[ref_dtypes[dtype].class_]))
@@ -560,7 +560,7 @@ static bool ref_takes(const ref_op *op, int dtype)
     return strchr(op->classes, 's') && ref_dtypes[dtype].class_ == REF_FLOAT && dtype != R_F64;
 }
 
-static int ref_result_dtype(const ref_op *op, int dtype)
+static inline int ref_result_dtype(const ref_op *op, int dtype)
 {
     const ref_dtype *t = &ref_dtypes[dtype];
     switch (op->result) {
@@ -576,7 +576,7 @@ static int ref_result_dtype(const ref_op *op, int dtype)
 }
 
 /* The result as a value of ref_result_dtype before its last rounding, which ref_store does. */
-static ref_value ref_apply(const ref_op *op, int dtype, const ref_value *in)
+static inline ref_value ref_apply(const ref_op *op, int dtype, const ref_value *in)
 {
     const ref_dtype *t = &ref_dtypes[dtype];
     const int result = ref_result_dtype(op, dtype);
@@ -613,7 +613,7 @@ typedef struct ref_slot {
 } ref_slot;
 typedef ref_value (*ref_join)(ref_value a, ref_value b);
 
-static ref_slot ref_join_slots(ref_slot a, ref_slot b, ref_join op)
+static inline ref_slot ref_join_slots(ref_slot a, ref_slot b, ref_join op)
 {
     if (!a.present)
         return b;
@@ -622,7 +622,7 @@ static ref_slot ref_join_slots(ref_slot a, ref_slot b, ref_join op)
     return a;
 }
 
-static ref_slot ref_leaf(const ref_slot *x, int64_t n, int lanes, ref_join op)
+static inline ref_slot ref_leaf(const ref_slot *x, int64_t n, int lanes, ref_join op)
 {
     ref_slot lane[64];
     for (int l = 0; l < lanes; l++) {
@@ -637,7 +637,8 @@ static ref_slot ref_leaf(const ref_slot *x, int64_t n, int lanes, ref_join op)
 }
 
 /* The tree over leaves [first, first + n) of `lanes` * 16 elements. */
-static ref_slot ref_tree_over(const ref_slot *x, int64_t extent, int64_t first, int64_t n, int lanes, ref_join op)
+static inline ref_slot ref_tree_over(const ref_slot *x, int64_t extent, int64_t first, int64_t n, int lanes,
+                                     ref_join op)
 {
     const int64_t leaf = lanes * 16;
     if (n == 1)
@@ -649,7 +650,7 @@ static ref_slot ref_tree_over(const ref_slot *x, int64_t extent, int64_t first, 
                           ref_tree_over(x, extent, first + p, n - p, lanes, op), op);
 }
 
-static ref_slot ref_tree(const ref_slot *x, int64_t n, int lanes, ref_join op)
+static inline ref_slot ref_tree(const ref_slot *x, int64_t n, int lanes, ref_join op)
 {
     const ref_slot nothing = {{0, 0, 0}, false};
     return n ? ref_tree_over(x, n, 0, (n + lanes * 16 - 1) / (lanes * 16), lanes, op) : nothing;

@@ -33,6 +33,19 @@ static const char *const layout_names[LAYOUT_COUNT] = {
     "contiguous",   "fortran", "step",   "reversed", "all-reversed", "byte-offset", "misaligned",
     "null-strides", "row",     "column", "scalar",   "expanded",     "padded-rows"};
 
+/* Why the instruction set that DLK_CPU_TARGET asks for cannot run here; NULL where it can, or none is asked for. */
+static inline const char *missing_target(void)
+{
+    static dlk_device_info devices[16];
+    int n = 0;
+    if (!getenv("DLK_CPU_TARGET") || dlk_device_list(NULL, devices, 16, &n) != DLK_OK)
+        return NULL;
+    for (int k = 0; k < n && k < 16; k++)
+        if (!strcmp(devices[k].backend, "cpu") && !devices[k].is_available)
+            return devices[k].description;
+    return NULL;
+}
+
 typedef struct tensor {
     DLTensor dl;
     int dtype; /* R_* */
@@ -47,21 +60,21 @@ typedef struct index_space {
     int64_t shape[TENSOR_RANK], index[TENSOR_RANK];
 } index_space;
 
-static index_space index_space_of(const DLTensor *t)
+static inline index_space index_space_of(const DLTensor *t)
 {
     index_space s = {.ndim = t->ndim};
     for (int k = 0; k < t->ndim; k++)
         s.shape[k] = t->shape[k];
     return s;
 }
-static bool index_empty(const index_space *s)
+static inline bool index_empty(const index_space *s)
 {
     for (int k = 0; k < s->ndim; k++)
         if (!s->shape[k])
             return true;
     return false;
 }
-static bool index_next(index_space *s)
+static inline bool index_next(index_space *s)
 {
     for (int k = s->ndim - 1; k >= 0; k--) {
         if (++s->index[k] < s->shape[k])
@@ -70,7 +83,7 @@ static bool index_next(index_space *s)
     }
     return false;
 }
-static const char *index_text(const index_space *s)
+static inline const char *index_text(const index_space *s)
 {
     static char text[128];
     size_t n = 0;
@@ -80,7 +93,7 @@ static const char *index_text(const index_space *s)
     return text;
 }
 
-static char *tensor_address(const DLTensor *t, int dtype, const int64_t *index)
+static inline char *tensor_address(const DLTensor *t, int dtype, const int64_t *index)
 {
     char *at = (char *)t->data + t->byte_offset;
     int64_t dense = ref_bytes(dtype);
@@ -90,12 +103,12 @@ static char *tensor_address(const DLTensor *t, int dtype, const int64_t *index)
     }
     return at;
 }
-static char *tensor_at(const tensor *t, const int64_t *index)
+static inline char *tensor_at(const tensor *t, const int64_t *index)
 {
     return tensor_address(&t->dl, t->dtype, index);
 }
 /* The element that NumPy broadcasting puts at the space's index. */
-static char *tensor_broadcast_at(const tensor *t, const index_space *s)
+static inline char *tensor_broadcast_at(const tensor *t, const index_space *s)
 {
     int64_t index[TENSOR_RANK];
     for (int k = 0; k < t->dl.ndim; k++)
@@ -104,14 +117,14 @@ static char *tensor_broadcast_at(const tensor *t, const index_space *s)
 }
 
 static uint64_t random_state = 88172645463325252ull;
-static uint64_t random_bits(void)
+static inline uint64_t random_bits(void)
 {
     random_state ^= random_state << 13;
     random_state ^= random_state >> 7;
     return random_state ^= random_state << 17;
 }
 
-static ref_value random_value(int dtype)
+static inline ref_value random_value(int dtype)
 {
     static const long double edges[] = {0,
                                         -0.0L,
@@ -161,7 +174,7 @@ static ref_value random_value(int dtype)
     return v;
 }
 
-static void dense_strides(const int64_t *shape, int ndim, bool first_fastest, int64_t unit, int64_t *strides)
+static inline void dense_strides(const int64_t *shape, int ndim, bool first_fastest, int64_t unit, int64_t *strides)
 {
     for (int k = 0; k < ndim; k++) {
         const int axis = first_fastest ? k : ndim - 1 - k;
@@ -171,7 +184,7 @@ static void dense_strides(const int64_t *shape, int ndim, bool first_fastest, in
 }
 
 /* A tensor for the result shape `shape`; broadcasting layouts have extents 1 or a lower rank. Filled with random values. */
-static void tensor_create(tensor *out, int dtype, const int64_t *shape, int ndim, layout how)
+static inline void tensor_create(tensor *out, int dtype, const int64_t *shape, int ndim, layout how)
 {
     tensor t = {.dtype = dtype, .how = how};
     const int64_t bytes = ref_bytes(dtype);
@@ -214,7 +227,7 @@ static void tensor_create(tensor *out, int dtype, const int64_t *shape, int ndim
 }
 
 /* True when no byte outside the elements was written: every byte that no element owns still has the pattern. */
-static bool tensor_guards_intact(const tensor *t)
+static inline bool tensor_guards_intact(const tensor *t)
 {
     unsigned char *owned = calloc(1, t->block_bytes);
     index_space s = index_space_of(&t->dl);
@@ -229,13 +242,13 @@ static bool tensor_guards_intact(const tensor *t)
     return intact;
 }
 
-static void tensor_destroy(tensor *t)
+static inline void tensor_destroy(tensor *t)
 {
     free(t->block);
     t->block = NULL;
 }
 
-static void case_text(char *out, size_t size, const int64_t *shape, int ndim, const layout *layouts, int n)
+static inline void case_text(char *out, size_t size, const int64_t *shape, int ndim, const layout *layouts, int n)
 {
     size_t at = (size_t)snprintf(out, size, "(");
     for (int k = 0; k < ndim; k++)

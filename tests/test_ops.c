@@ -219,6 +219,8 @@ static int every(void)
 
 TEST(elementwise)
 {
+    if (missing_target())
+        SKIP(missing_target());
     static const int64_t shapes[][3] = {{7, 5, 1}, {3, 4, 70}, {2, 3, 131}, {65, 33, 1}};
     static const int ranks[] = {2, 3, 3, 2};
     int serial = 0;
@@ -240,6 +242,8 @@ TEST(elementwise)
  * must agree. */
 TEST(every_short_length)
 {
+    if (missing_target())
+        SKIP(missing_target());
     static const char *names[] = {"add", "maximum", "equal", "exp", "copy"};
     static const int dtypes[] = {R_F32, R_F64, R_I8, R_F16, R_I64};
     const layout layouts[4] = {LAYOUT_CONTIGUOUS, LAYOUT_CONTIGUOUS, LAYOUT_CONTIGUOUS, LAYOUT_CONTIGUOUS};

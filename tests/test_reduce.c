@@ -247,6 +247,8 @@ static const int float_dtypes[] = {R_F32, R_F64, R_F16, R_C64};
 
 TEST(every_extent_inner)
 {
+    if (missing_target())
+        SKIP(missing_target());
     static const int axis[] = {1};
     for (int64_t n = 0; n <= 3000; n += every())
         for (int d = 0; d < 4; d++)
@@ -255,6 +257,8 @@ TEST(every_extent_inner)
 
 TEST(every_extent_outer)
 {
+    if (missing_target())
+        SKIP(missing_target());
     static const int axis[] = {0};
     for (int64_t n = 0; n <= 3000; n += every())
         for (int d = 0; d < 4; d++)
@@ -263,6 +267,8 @@ TEST(every_extent_outer)
 
 TEST(products)
 {
+    if (missing_target())
+        SKIP(missing_target());
     for (int64_t n = 0; n <= 1500; n += 7 * every())
         for (int d = 0; d < 4; d++) {
             check_shape("prod", float_dtypes[d], (const int64_t[]){3, n}, 2, LAYOUT_CONTIGUOUS, (const int[]){1}, 1);
@@ -272,6 +278,8 @@ TEST(products)
 
 TEST(axes_and_layouts)
 {
+    if (missing_target())
+        SKIP(missing_target());
     static const int64_t shape[] = {5, 37, 4, 67};
     static const int sets[][4] = {{0},    {1},    {2},       {3},       {0, 1},    {0, 2},      {0, 3},
                                   {1, 3}, {2, 3}, {0, 1, 2}, {1, 2, 3}, {0, 2, 3}, {0, 1, 2, 3}};
@@ -289,6 +297,8 @@ TEST(axes_and_layouts)
 
 TEST(large)
 {
+    if (missing_target())
+        SKIP(missing_target());
     check_shape("sum", R_F32, (const int64_t[]){3000017}, 1, LAYOUT_CONTIGUOUS, (const int[]){0}, 1);
     check_shape("sum", R_F64, (const int64_t[]){1000003}, 1, LAYOUT_REVERSED, (const int[]){0}, 1);
     check_shape("sum", R_F16, (const int64_t[]){2, 700001}, 2, LAYOUT_CONTIGUOUS, (const int[]){1}, 1);
@@ -299,6 +309,8 @@ TEST(large)
 
 TEST(thread_counts_give_the_same_bits)
 {
+    if (missing_target())
+        SKIP(missing_target());
     static const char *counts[] = {"1", "2", "3", "8"};
     for (int k = 0; k < 4; k++) {
         dlk_option_set("num_threads", counts[k]);
