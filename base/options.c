@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -42,7 +43,7 @@ static const option_row rows[DLK_OPTION_COUNT] = {
 static option_state states[DLK_OPTION_COUNT];
 static char all_names[DLK_OPTION_COUNT * 34];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+DLK_STATIC_LOCK(lock);
 static _Atomic bool is_ready;
 static _Atomic uint32_t epoch;
 static _Atomic int64_t calls_before_failure; /* of the resource that option FAIL names */
@@ -191,9 +192,9 @@ dlk_status dlk_option_set(const char *name, const char *value)
 {
     dlk_option option;
     DLK_TRY(find_option(name, &option));
-    pthread_mutex_lock(&lock);
+    dlk_lock_take(&lock);
     const dlk_status status = store(option, value ? value : states[option].start);
-    pthread_mutex_unlock(&lock);
+    dlk_lock_give(&lock);
     if (status == DLK_OK)
         atomic_fetch_add_explicit(&epoch, 1, memory_order_release);
     return status;

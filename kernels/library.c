@@ -1,18 +1,18 @@
 /* The library's definitions are parsed once in a process and never change; contexts share them. */
 #include "kernels/library.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/lock.h"
 #include "codegen/dtype.h"
 #include "kernels/embedded.h"
 #include "kernels/eval.h"
 #include "kernels/lex.h"
 
-static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
+DLK_STATIC_LOCK(library_lock);
 static dlk_arena library_arena;
 static dlk_names library_names;
 static atomic_bool library_is_loaded;
@@ -226,12 +226,12 @@ dlk_status dlk_library_load(void)
 {
     if (atomic_load_explicit(&library_is_loaded, memory_order_acquire))
         return DLK_OK;
-    pthread_mutex_lock(&library_lock);
+    dlk_lock_take(&library_lock);
     const bool is_loaded = atomic_load_explicit(&library_is_loaded, memory_order_relaxed);
     const dlk_status status = is_loaded ? DLK_OK : load_locked();
     if (status == DLK_OK)
         atomic_store_explicit(&library_is_loaded, true, memory_order_release);
-    pthread_mutex_unlock(&library_lock);
+    dlk_lock_give(&library_lock);
     return status;
 }
 

@@ -2,7 +2,6 @@
  * that never changes, so that a build needs no lock while names are defined again. */
 #include "kernels/registry.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/lock.h"
 #include "codegen/dtype.h"
 #include "kernels/build.h"
 #include "kernels/infer.h"
@@ -35,7 +35,7 @@ typedef struct registered { /* for destroy, once each */
 } registered;
 
 struct dlk_registry {
-    pthread_mutex_t lock;
+    dlk_lock lock;
     dlk_arena arena; /* handles, implementations, descriptions, the set of names */
     dlk_names names; /* of the context, over the library's */
     dlk_op *ops;
@@ -487,7 +487,7 @@ static dlk_status keep_description(dlk_registry *registry, const dlk_op *op, con
                                    const char *dtypes, const description **out)
 {
     jmp_buf escape;
-    pthread_mutex_lock(&registry->lock);
+    dlk_lock_take(&registry->lock);
     registry->arena.escape = &escape;
     volatile dlk_status status = DLK_OK;
     if (setjmp(escape) == 0) {
@@ -499,7 +499,7 @@ static dlk_status keep_description(dlk_registry *registry, const dlk_op *op, con
         status = dlk_fail(DLK_ERR_MEMORY, "out of memory while describing %s", op->name);
     }
     registry->arena.escape = NULL;
-    pthread_mutex_unlock(&registry->lock);
+    dlk_lock_give(&registry->lock);
     return status;
 }
 
@@ -511,7 +511,7 @@ dlk_status dlk_registry_create(dlk_registry **out)
     dlk_registry *registry = dlk_alloc(sizeof *registry);
     if (!registry)
         return dlk_fail(DLK_ERR_MEMORY, "out of memory while making a context");
-    pthread_mutex_init(&registry->lock, NULL);
+    dlk_lock_init(&registry->lock);
     *out = registry;
     return DLK_OK;
 }
@@ -529,7 +529,7 @@ void dlk_registry_destroy(dlk_registry *registry)
         dlk_free(unit);
     }
     dlk_arena_free(&registry->arena);
-    pthread_mutex_destroy(&registry->lock);
+    dlk_lock_destroy(&registry->lock);
     dlk_free(registry);
 }
 
@@ -543,13 +543,13 @@ dlk_status dlk_registry_define(dlk_registry *registry, const char *text, const d
     text_unit *unit = dlk_alloc(sizeof *unit);
     if (!unit)
         return dlk_fail(DLK_ERR_MEMORY, "out of memory while defining an operation");
-    pthread_mutex_lock(&registry->lock);
+    dlk_lock_take(&registry->lock);
     const dlk_status status = define_locked(registry, unit, text, opt_out);
     if (status == DLK_OK) {
         unit->older = registry->texts;
         registry->texts = unit;
     }
-    pthread_mutex_unlock(&registry->lock);
+    dlk_lock_give(&registry->lock);
     if (status != DLK_OK) {
         dlk_arena_free(&unit->arena);
         dlk_free(unit);
@@ -610,7 +610,7 @@ static dlk_status run_call(dlk_registry *registry, const locked_call *call)
 static dlk_status run_locked(dlk_registry *registry, const locked_call *call)
 {
     jmp_buf escape;
-    pthread_mutex_lock(&registry->lock);
+    dlk_lock_take(&registry->lock);
     registry->arena.escape = &escape;
     volatile dlk_status status = DLK_ERR_MEMORY;
     if (setjmp(escape) == 0)
@@ -618,7 +618,7 @@ static dlk_status run_locked(dlk_registry *registry, const locked_call *call)
     else
         dlk_fail(DLK_ERR_MEMORY, "out of memory in the registry of operations");
     registry->arena.escape = NULL;
-    pthread_mutex_unlock(&registry->lock);
+    dlk_lock_give(&registry->lock);
     return status;
 }
 

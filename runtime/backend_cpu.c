@@ -1,6 +1,7 @@
 /* The CPU backend: LLVM text, compiled by libdlk-llvm, loaded as a flat image, run by the thread pool. */
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #endif
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/options.h"
 #include "base/os.h"
 #include "codegen/emit.h"
@@ -27,6 +29,10 @@ struct dlk_code {
 
 /* ---- The compiler module ---- */
 
+/* Held while the module is opened and while it compiles for the first time, when LLVM makes its tables: a child forked in
+ * the middle of either would find them half made. */
+DLK_STATIC_LOCK(module_lock);
+static _Atomic bool module_is_warm;
 static pthread_once_t module_once = PTHREAD_ONCE_INIT;
 static dlk_llvm_compile_function module_compile; /* NULL: not to be had */
 static char module_path[PATH_MAX + 32];
@@ -46,9 +52,11 @@ static void find_module_path(void)
 static void open_module(void)
 {
     find_module_path();
+    dlk_lock_take(&module_lock);
     void *library = dlk_os_library_open(module_path);
     void *symbol = library ? dlk_os_library_symbol(library, DLK_LLVM_COMPILE_NAME) : NULL;
     memcpy(&module_compile, &symbol, sizeof module_compile);
+    dlk_lock_give(&module_lock);
 }
 
 static dlk_status need_module(void)
@@ -58,6 +66,17 @@ static dlk_status need_module(void)
         return DLK_OK;
     return dlk_fail(DLK_ERR_NO_LIBRARY,
                     "the compiler module '%s' cannot be opened: option llvm_module says where it lies", module_path);
+}
+
+static int call_module(const dlk_llvm_request *request, dlk_llvm_answer *answer)
+{
+    if (atomic_load_explicit(&module_is_warm, memory_order_acquire))
+        return module_compile(request, answer);
+    dlk_lock_take(&module_lock);
+    const int failed = module_compile(request, answer);
+    atomic_store_explicit(&module_is_warm, true, memory_order_release);
+    dlk_lock_give(&module_lock);
+    return failed;
 }
 
 static dlk_status ask_module(const dlk_target *target, const char *source, size_t bytes, bool listing,
@@ -72,7 +91,7 @@ static dlk_status ask_module(const dlk_target *target, const char *source, size_
                                       .want_listing = listing,
                                       .allocate = dlk_alloc,
                                       .release = dlk_free};
-    if (module_compile(&request, answer) != 0)
+    if (call_module(&request, answer) != 0)
         return dlk_fail(DLK_ERR_COMPILE, "%s: %s", target->name, answer->error);
     return DLK_OK;
 }

@@ -3,11 +3,11 @@
  * region costs a handful however many images it holds. Freed pages go back to no access and wait on a list. */
 #include "runtime/code.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/os.h"
 
 #define REGION_BYTES ((size_t)64 << 20)
@@ -18,8 +18,8 @@ typedef struct hole { /* pages of a region that were freed */
     size_t bytes;
 } hole;
 
-static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* held for page bookkeeping, never while a kernel runs or compiles */
+/* Held for page bookkeeping, never while a kernel runs or compiles. */
+DLK_STATIC_LOCK(lock);
 static char *region_next, *region_end;
 static hole *holes;
 
@@ -86,13 +86,13 @@ static dlk_status fill(char *address, size_t bytes, const void *image, size_t si
 dlk_status dlk_code_load(const void *image, size_t size, dlk_code_block *out)
 {
     const size_t page = dlk_os_page_bytes(), bytes = (size + page - 1) / page * page;
-    pthread_mutex_lock(&lock);
+    dlk_lock_take(&lock);
     char *address = take_pages(bytes);
     dlk_status status = address ? fill(address, bytes, image, size)
                                 : dlk_fail(DLK_ERR_MEMORY, "no address space for %zu bytes of code", bytes);
     if (address && status != DLK_OK)
         give_pages(address, bytes);
-    pthread_mutex_unlock(&lock);
+    dlk_lock_give(&lock);
     if (status == DLK_OK)
         *out = (dlk_code_block){address, bytes};
     return status;
@@ -100,7 +100,7 @@ dlk_status dlk_code_load(const void *image, size_t size, dlk_code_block *out)
 
 void dlk_code_unload(dlk_code_block block)
 {
-    pthread_mutex_lock(&lock);
+    dlk_lock_take(&lock);
     give_pages(block.address, block.bytes);
-    pthread_mutex_unlock(&lock);
+    dlk_lock_give(&lock);
 }

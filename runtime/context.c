@@ -1,7 +1,6 @@
 /* Contexts and what is asked of them outside a launch: operations, counters, the cache. */
 #include "runtime/context.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,7 +8,6 @@
 #include "runtime/memory.h"
 
 static _Atomic uint64_t next_serial = 1;
-static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(dlk_context *) default_context; /* never destroyed */
 
 static _Atomic unsigned next_shard;
@@ -44,16 +42,18 @@ void dlk_context_destroy(dlk_context *context)
     dlk_free(context);
 }
 
+/* Without a lock, so that a fork cannot leave one behind: of threads that race here, one context stays. */
 static dlk_status make_default(dlk_context **out)
 {
-    pthread_mutex_lock(&default_lock);
-    dlk_context *context = atomic_load(&default_context);
-    const dlk_status status = context ? DLK_OK : dlk_context_create(&context);
-    if (status == DLK_OK)
-        atomic_store(&default_context, context);
-    pthread_mutex_unlock(&default_lock);
-    *out = context;
-    return status;
+    dlk_context *fresh = NULL, *found = NULL;
+    DLK_TRY(dlk_context_create(&fresh));
+    if (atomic_compare_exchange_strong(&default_context, &found, fresh)) {
+        *out = fresh;
+        return DLK_OK;
+    }
+    dlk_context_destroy(fresh);
+    *out = found;
+    return DLK_OK;
 }
 
 dlk_status dlk_context_get(dlk_context *given, dlk_context **out)

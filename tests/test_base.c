@@ -6,12 +6,14 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/os.h"
@@ -451,6 +453,51 @@ TEST(options_race)
         CHECK(is_right[i]);
     }
     dlk_option_set("num_threads", NULL);
+}
+
+/* ---- lock ---- */
+
+DLK_STATIC_LOCK(static_lock);
+
+static void *take_and_give(void *arg)
+{
+    dlk_lock *locks = arg;
+    for (int i = 0; i < 200000; i++) {
+        dlk_lock *lock = i % 3 ? &locks[i % 3 - 1] : &static_lock;
+        dlk_lock_take(lock);
+        dlk_lock_give(lock);
+    }
+    return NULL;
+}
+
+/* Every child finds every lock free, whatever the other threads were at. */
+TEST(lock_survives_forks)
+{
+    enum { THREADS = 3 };
+    dlk_lock locks[2];
+    pthread_t threads[THREADS];
+    dlk_lock_init(&locks[0]);
+    dlk_lock_init(&locks[1]);
+    for (int i = 0; i < THREADS; i++)
+        CHECK_INT(pthread_create(&threads[i], NULL, take_and_give, locks), 0);
+    for (int i = 0; i < 50; i++) {
+        const pid_t child = fork();
+        if (!child) {
+            alarm(20);
+            for (int k = 0; k < 3; k++) {
+                dlk_lock_take(k < 2 ? &locks[k] : &static_lock);
+                dlk_lock_give(k < 2 ? &locks[k] : &static_lock);
+            }
+            _exit(dlk_option_set("num_threads", "1") == DLK_OK ? 0 : 1);
+        }
+        int status = -1;
+        CHECK(waitpid(child, &status, 0) == child);
+        CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child %d: %x", i, status);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    dlk_lock_destroy(&locks[0]);
+    dlk_lock_destroy(&locks[1]);
 }
 
 /* ---- os ---- */
