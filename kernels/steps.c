@@ -55,6 +55,7 @@ typedef struct draft { /* a step in the making */
     int lane_axis;
     int from, to;
     bool has_runs, is_reduction;
+    bool is_narrow; /* lanes along the longer axis, though the other one is contiguous */
     dlk_states *read, *written;
     const dlk_step_shape *before;
 } draft;
@@ -79,7 +80,7 @@ static void set_classes(const draft *d, int operand, dlk_access *access)
     }
     access->stride[lane] = (uint8_t)dlk_stride_classify(stride_along(&d->axis[lane], operand), view->bytes);
     const dlk_stride_class class_ = dlk_stride_classify(stride_along(&d->axis[other], operand), view->bytes);
-    const bool keeps_unit = class_ == DLK_STRIDE_UNIT && access->stride[lane] == DLK_STRIDE_ANY;
+    const bool keeps_unit = class_ == DLK_STRIDE_UNIT && access->stride[lane] == DLK_STRIDE_ANY && !d->is_narrow;
     access->stride[other] = (uint8_t)(class_ == DLK_STRIDE_ZERO || keeps_unit ? class_ : DLK_STRIDE_ANY);
 }
 
@@ -194,9 +195,28 @@ static int partner_of(const draft *d)
     return best;
 }
 
+static int longest_of(const draft *d)
+{
+    int best = d->n_outer - 1;
+    for (int k = d->n_outer - 2; k >= 0; k--)
+        if (d->outer[k].extent > d->outer[best].extent)
+            best = k;
+    return best;
+}
+
+/* Rows too short to fill a vector: lanes along them would do little more than one element at a time. */
+#define NARROW_EXTENT 8
+
+static bool is_narrow(const draft *d)
+{
+    return d->axis[1].extent < NARROW_EXTENT && d->axis[0].extent >= 4 * NARROW_EXTENT;
+}
+
 static int lanes_of_map(const draft *d)
 {
     const dlk_domain *domain = d->stage->domain;
+    if (d->is_narrow)
+        return 0;
     if (unit_bytes(d->stage, &d->axis[1], domain->n_inputs, domain->n_operands))
         return 1;
     return unit_bytes(d->stage, &d->axis[0], 0, domain->n_operands) <=
@@ -218,7 +238,8 @@ void dlk_steps_map(dlk_step_list *list, const dlk_stage_request *stage)
     if (d.n_outer)
         d.axis[1] = d.outer[--d.n_outer];
     if (d.n_outer)
-        take_axis(&d, partner_of(&d));
+        take_axis(&d, d.axis[1].extent < NARROW_EXTENT ? longest_of(&d) : partner_of(&d));
+    d.is_narrow = is_narrow(&d);
     d.lane_axis = lanes_of_map(&d);
     emit(list, &d);
 }

@@ -18,6 +18,7 @@ typedef struct recent_entry {
 
 typedef struct recent_table {
     recent_entry sets[SETS][WAYS];
+    recent_entry *last; /* the one that was found last: in a loop, the next one too */
 } recent_table;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -120,7 +121,6 @@ void dlk_recent_key_make(const dlk_arguments *a, dlk_recent_key *out)
     }
     out->n = (int)(to - out->words);
     out->epoch = dlk_context_epoch(a->context);
-    out->hash = dlk_hash64_of(out->words, sizeof *out->words * (size_t)out->n);
 }
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
@@ -164,18 +164,25 @@ static recent_table *own_table(void)
 
 static bool is_key(const recent_entry *e, const dlk_recent_key *key)
 {
-    return e->prepared && e->hash == key->hash && e->epoch == key->epoch && e->n == key->n &&
+    return e->prepared && e->epoch == key->epoch && e->n == key->n &&
            !memcmp(e->words, key->words, sizeof *e->words * (size_t)e->n);
 }
 
-const dlk_prepared *dlk_recent_find(const dlk_recent_key *key, char *const *inputs, char *const *outputs)
+const dlk_prepared *dlk_recent_find(dlk_recent_key *key, char *const *inputs, char *const *outputs)
 {
-    if (!table || !key->n)
+    recent_table *t = table;
+    if (!key->n)
         return NULL;
-    recent_entry *set = table->sets[key->hash % SETS];
-    for (int w = 0; w < WAYS; w++)
-        if (is_key(&set[w], key) && dlk_prepared_fits(set[w].prepared, inputs, outputs))
-            return set[w].prepared;
+    if (t && t->last && is_key(t->last, key) && dlk_prepared_fits(t->last->prepared, inputs, outputs))
+        return t->last->prepared;
+    key->hash = dlk_hash64_of(key->words, sizeof *key->words * (size_t)key->n);
+    for (int w = 0; t && w < WAYS; w++) {
+        recent_entry *e = &t->sets[key->hash % SETS][w];
+        if (e->hash == key->hash && is_key(e, key) && dlk_prepared_fits(e->prepared, inputs, outputs)) {
+            t->last = e;
+            return e->prepared;
+        }
+    }
     return NULL;
 }
 
@@ -190,4 +197,5 @@ void dlk_recent_put(const dlk_recent_key *key, dlk_prepared *prepared)
     drop(&set[WAYS - 1]);
     memmove(set + 1, set, sizeof *set * (WAYS - 1));
     set[0] = (recent_entry){key->hash, key->epoch, dlk_prepared_hold(prepared), words, key->n};
+    t->last = &set[0];
 }
