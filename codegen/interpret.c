@@ -118,29 +118,35 @@ static void run_shuffle(machine *m, dlk_val value, const dlk_node *node, int thr
 
 /* ---- Memory ---- */
 
-static int64_t lane_offset(const machine *m, const dlk_node *node, int thread, int lane)
+/* Bytes from one lane to the next, modulo 2^64; not of a GATHER. */
+static uint64_t lane_stride(const machine *m, const dlk_node *node, int thread)
 {
-    const int64_t bytes = dlk_kind_bytes((dlk_kind)node->type.kind);
+    const uint64_t bytes = (uint64_t)dlk_kind_bytes((dlk_kind)node->type.kind);
     switch ((dlk_step)node->step) {
     case DLK_STEP_UNIT:
-        return lane * bytes;
-    case DLK_STEP_ZERO:
-        return 0;
+        return bytes;
     case DLK_STEP_REVERSE:
-        return -lane * bytes;
+        return 0 - bytes;
     case DLK_STEP_UNIFORM:
-        return (int64_t)((uint64_t)lane * lanes_of(m, node->b, thread)[0]);
-    default: /* DLK_STEP_GATHER */
-        return (int64_t)lanes_of(m, node->b, thread)[lane];
+        return lanes_of(m, node->b, thread)[0];
+    default: /* DLK_STEP_ZERO */
+        return 0;
     }
+}
+
+static uint64_t lane_offset(const machine *m, const dlk_node *node, int thread, int lane)
+{
+    const uint64_t base = lanes_of(m, node->a, thread)[0];
+    if (node->step == DLK_STEP_GATHER)
+        return base + lanes_of(m, node->b, thread)[lane];
+    return base + (uint64_t)lane * lane_stride(m, node, thread);
 }
 
 /* The address of one lane, NULL after a failure. */
 static unsigned char *address_of(machine *m, dlk_val value, const dlk_node *node, int thread, int lane)
 {
     const dlk_ir_buffer *buffer = &m->func->buffers[node->imm];
-    const int64_t base = (int64_t)lanes_of(m, node->a, thread)[0], step = lane_offset(m, node, thread, lane);
-    const uint64_t offset = (uint64_t)base + (uint64_t)step;
+    const uint64_t offset = lane_offset(m, node, thread, lane);
     if (buffer->space == DLK_SPACE_GLOBAL)
         return (unsigned char *)(uintptr_t)(m->arguments[node->imm] + offset);
     const local *l = &m->locals[node->imm];
@@ -169,22 +175,50 @@ static void check_race(machine *m, dlk_val value, const dlk_node *node, int thre
         fail(m, value, wrong);
 }
 
-static uint64_t load_word(const unsigned char *at, int bytes)
+/* Lanes of global memory at regular steps: most of what kernels do. Little-endian: an element is a word's low bytes. */
+static void load_regular(const void *first, uint64_t stride, int bytes, int n, uint64_t *out)
 {
-    uint64_t word = 0; /* little-endian: the low bytes */
-    switch (bytes) {
-    case 1:
-        return *at;
-    case 2:
-        memcpy(&word, at, 2);
-        return word;
-    case 4:
-        memcpy(&word, at, 4);
-        return word;
-    default:
-        memcpy(&word, at, 8);
-        return word;
+    for (int l = 0; l < n; l++) {
+        const unsigned char *at = (const unsigned char *)((uintptr_t)first + (uintptr_t)l * stride);
+        switch (bytes) {
+        case 1:
+            out[l] = *at;
+            break;
+        case 2:
+            memcpy(&out[l], at, 2);
+            break;
+        case 4:
+            memcpy(&out[l], at, 4);
+            break;
+        default:
+            memcpy(&out[l], at, 8);
+        }
     }
+}
+
+static void store_regular(void *first, uint64_t stride, int bytes, int n, const uint64_t *from)
+{
+    for (int l = 0; l < n; l++) {
+        unsigned char *at = (unsigned char *)((uintptr_t)first + (uintptr_t)l * stride);
+        switch (bytes) {
+        case 1:
+            *at = (unsigned char)from[l];
+            break;
+        case 2:
+            memcpy(at, &from[l], 2);
+            break;
+        case 4:
+            memcpy(at, &from[l], 4);
+            break;
+        default:
+            memcpy(at, &from[l], 8);
+        }
+    }
+}
+
+static bool is_regular(const machine *m, const dlk_node *node)
+{
+    return m->func->buffers[node->imm].space == DLK_SPACE_GLOBAL && node->step != DLK_STEP_GATHER;
 }
 
 static int active_lanes(const machine *m, const dlk_node *node, int thread)
@@ -199,26 +233,33 @@ static void run_load(machine *m, dlk_val value, const dlk_node *node, int thread
 {
     const int bytes = dlk_kind_bytes((dlk_kind)node->type.kind), n = active_lanes(m, node, thread);
     memset(out, 0, sizeof *out * node->type.lanes);
+    if (n && is_regular(m, node)) {
+        load_regular(address_of(m, value, node, thread, 0), lane_stride(m, node, thread), bytes, n, out);
+        return;
+    }
     for (int l = 0; l < n; l++) {
         const unsigned char *at = address_of(m, value, node, thread, l);
         if (!at)
             return;
         check_race(m, value, node, thread, at, NULL);
-        out[l] = load_word(at, bytes);
+        load_regular(at, 0, bytes, 1, &out[l]);
     }
 }
 
 static void run_store(machine *m, dlk_val value, const dlk_node *node, int thread)
 {
-    const size_t bytes = (size_t)dlk_kind_bytes((dlk_kind)node->type.kind);
+    const int bytes = dlk_kind_bytes((dlk_kind)node->type.kind), n = active_lanes(m, node, thread);
     const uint64_t *from = lanes_of(m, node->d, thread);
-    const int n = active_lanes(m, node, thread);
+    if (n && is_regular(m, node)) {
+        store_regular(address_of(m, value, node, thread, 0), lane_stride(m, node, thread), bytes, n, from);
+        return;
+    }
     for (int l = 0; l < n; l++) {
         unsigned char *at = address_of(m, value, node, thread, l);
         if (!at)
             return;
         check_race(m, value, node, thread, at, &from[l]);
-        memcpy(at, &from[l], bytes);
+        store_regular(at, 0, bytes, 1, &from[l]);
     }
 }
 

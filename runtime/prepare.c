@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/float_env.h"
 #include "base/options.h"
 #include "base/os.h"
 #include "runtime/device.h"
@@ -309,10 +310,12 @@ dlk_status dlk_prepare(const dlk_arguments *arguments, dlk_prepare_depth depth, 
     jmp_buf escape;
     prepared->arena.escape = &escape;
     dlk_status status;
+    const uint64_t caller = dlk_float_env_enter(); /* constants are folded, and printed, by arithmetic */
     if (setjmp(escape))
         status = dlk_fail(DLK_ERR_MEMORY, "out of memory preparing a launch");
     else
         status = prepare_all(p, depth);
+    dlk_float_env_leave(caller);
     prepared->arena.escape = NULL;
     if (status != DLK_OK)
         status = dlk_fail_in(status, "%s", prepared->version->name);

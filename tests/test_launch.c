@@ -2,6 +2,10 @@
  * the field, nothing written and nothing kept. */
 #include "tests/test.h"
 
+#ifdef __SSE2__
+#    include <xmmintrin.h>
+#endif
+
 #include "base/alloc.h"
 #include "dlk/dlk.h"
 
@@ -473,6 +477,33 @@ TEST(owners_are_consumed_on_failure)
     deleted = 0;
     check_error(dlk_launch(NULL, op_of("add"), in, 2, &out, 1, NULL), DLK_ERR_INVALID, "version 2.0");
     CHECK_INT(deleted, 11);
+}
+
+/* A framework may flush subnormals in its threads: dlk's constants, folded and printed there, and its kernels do not. */
+TEST(a_thread_that_flushes_subnormals)
+{
+#ifdef __SSE2__
+    float zero[1] = {0};
+    const DLTensor x = tensor(zero, f32, 1, AXES(1), NULL);
+    const dlk_op *op = NULL;
+    const unsigned before = _mm_getcsr(), flushing = 0x1f80 | 0x8040;
+    _mm_setcsr(flushing);
+    dlk_status status = dlk_define(NULL, "tiny_sum(x: float) = (x + 0x1p-140) + 0x1p-100 * 0x1p-45", &op);
+    dlk_output out = {NULL, 0, NULL};
+    const dlk_input in[1] = {dlk_input_tensor(&x)};
+    if (status == DLK_OK)
+        status = dlk_launch(NULL, op, in, 1, &out, 1, NULL);
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    CHECK_MSG(status == DLK_OK, "%s", dlk_last_error());
+    CHECK_INT(after, flushing);
+    if (status != DLK_OK)
+        return;
+    CHECK(F(out.result, 0) == 0x1p-140f + 0x1p-145f);
+    out.result->deleter(out.result);
+#else
+    SKIP("no MXCSR on this processor");
+#endif
 }
 
 TEST(read_only_inputs_are_read)
