@@ -11,7 +11,7 @@ static _Atomic uint64_t next_serial = 1;
 static _Atomic(dlk_context *) default_context; /* never destroyed */
 
 static _Atomic unsigned next_shard;
-static _Thread_local DLK_TLS unsigned own_shard; /* 1-based; 0: not chosen yet */
+static _Thread_local unsigned own_shard; /* 1-based; 0: not chosen yet */
 
 dlk_status dlk_context_create(dlk_context **out)
 {

@@ -11,9 +11,6 @@
 
 #define DLK_COUNTER_SHARDS 16
 
-/* For thread-local words on the way of a warm launch: found without a call, also in a library opened at run time. */
-#define DLK_TLS __attribute__((tls_model("initial-exec")))
-
 typedef struct dlk_counter_shard { /* mostly one thread's own; two cache lines, so that threads do not share one */
     _Atomic uint64_t plan_hits, plan_misses, handle_runs, native_runs;
     char zero[128 - 4 * sizeof(uint64_t)];

@@ -40,7 +40,7 @@ static shard shards[SHARDS + 1]; /* the last one holds the large blocks of all t
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic unsigned next_shard;
-static _Thread_local __attribute__((tls_model("initial-exec"))) int own_shard; /* 1-based; 0: not chosen yet */
+static _Thread_local int own_shard; /* 1-based; 0: not chosen yet */
 
 static void lock(shard *at)
 {

@@ -24,7 +24,7 @@ typedef struct recent_table {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t at_exit;
 static bool has_key;
-static _Thread_local DLK_TLS recent_table *table; /* made on first use */
+static _Thread_local recent_table *table; /* made on first use */
 
 /* ---- The key ----------------------------------------------------------------------------------------------------- */
 
