@@ -496,7 +496,7 @@ TEST(a_thread_that_flushes_subnormals)
     const unsigned after = _mm_getcsr();
     _mm_setcsr(before);
     CHECK_MSG(status == DLK_OK, "%s", dlk_last_error());
-    CHECK_INT(after, flushing);
+    CHECK_INT(after & ~0x3fu, flushing); /* but for the flags of what happened */
     if (status != DLK_OK)
         return;
     CHECK(F(out.result, 0) == 0x1p-140f + 0x1p-145f);
