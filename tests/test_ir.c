@@ -484,7 +484,7 @@ static dlk_val make_number(dlk_func *func, condition by)
         return dlk_ir_result(func, owner, 0);
     default: /* BY_CARRIED: only from the second round on */
         owner = dlk_ir_loop_begin(func, zero, n, one, (dlk_val[]){zero, zero}, 2);
-        dlk_ir_loop_end(func, owner, (dlk_val[]){dlk_ir_loop_carried(func, owner, 1), thread}, DLK_NONE);
+        dlk_ir_loop_end(func, owner, (dlk_val[]){dlk_ir_loop_carried(func, owner, 1), dlk_ir_thread(func)}, DLK_NONE);
         return dlk_ir_result(func, owner, 0);
     }
 }

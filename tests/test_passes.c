@@ -14,18 +14,19 @@ static dlk_func *fma64;
 static void flush_f64(void)
 {
     void *buffers[4] = {a64, b64, c64, out64};
-    for (int k = n64; k < BATCH; k++)
-        a64[k] = b64[k] = c64[k] = 0;
-    if (test_failed || !n64)
+    const int n = n64;
+    n64 = 0;
+    if (test_failed)
         return;
+    for (int k = n; k < BATCH; k++)
+        a64[k] = b64[k] = c64[k] = 0;
     CHECK_INT(run_func(fma64, BATCH / LANES, buffers, 4), DLK_OK);
-    for (int k = 0; k < n64 && !test_failed; k++) {
+    for (int k = 0; k < n && !test_failed; k++) {
         const uint64_t wanted = bits_of(fma(double_of(a64[k]), double_of(b64[k]), double_of(c64[k])));
         CHECK_MSG(out64[k] == wanted || (is_nan_bits(DLK_F64, wanted) && is_nan_bits(DLK_F64, out64[k])),
                   "fma(%a, %a, %a) is %a, expected %a", double_of(a64[k]), double_of(b64[k]), double_of(c64[k]),
                   double_of(out64[k]), double_of(wanted));
     }
-    n64 = 0;
 }
 
 static void try_f64(uint64_t a, uint64_t b, uint64_t c)
