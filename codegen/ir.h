@@ -131,8 +131,8 @@ typedef struct dlk_func {
     int n_uniforms, cap_uniforms;
     dlk_table *tables;
     int n_tables, cap_tables;
-    int threads;  /* of one item; 1 on the CPU */
-    int subgroup; /* threads that shuffles reach; 1 on the CPU */
+    int threads;  /* of one item, whole subgroups; 1 on the CPU */
+    int subgroup; /* threads that shuffles reach, a power of two; 1 on the CPU */
     dlk_tiling tiling;
     dlk_block *at; /* where builders append */
 } dlk_func;
