@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,16 +101,28 @@ size_t dlk_os_page_bytes(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* The cache that this processor's core reaches. sysconf may count those of other sockets and core complexes too, so it is
+ * asked last. */
+static int64_t find_cache_bytes(void)
+{
+    static const int levels[] = {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE};
+    const int64_t bytes = cache_bytes_of_sysfs();
+    if (bytes)
+        return bytes;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        const long found = sysconf(levels[i]);
+        if (found > 0)
+            return found;
+    }
+    return UNKNOWN_CACHE_BYTES;
+}
+
 int64_t dlk_os_cache_bytes(void)
 {
-    static const int levels[] = {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE};
-    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
-        const long bytes = sysconf(levels[i]);
-        if (bytes > 0)
-            return bytes;
-    }
-    const int64_t bytes = cache_bytes_of_sysfs();
-    return bytes ? bytes : UNKNOWN_CACHE_BYTES;
+    static _Atomic int64_t known; /* asking opens a file */
+    if (!atomic_load(&known))
+        atomic_store(&known, find_cache_bytes());
+    return atomic_load(&known);
 }
 
 void *dlk_os_map(size_t bytes)

@@ -9,7 +9,8 @@ typedef struct launch {
     dlk_arguments arguments;
     dlk_recent_key key;
     const dlk_prepared *prepared;
-    dlk_prepared *fresh;                  /* NULL, or the reference that this launch holds on `prepared` */
+    dlk_prepared *held;                   /* NULL, or the reference that this launch holds on `prepared` */
+    bool is_new;                          /* it had to be prepared */
     dlk_output outputs[DLK_OPERANDS_MAX]; /* as given, and what an allocator made */
     DLManagedTensorVersioned *results[DLK_OPERANDS_MAX];            /* made for this launch; NULL: given */
     char *input_at[DLK_OPERANDS_MAX], *output_at[DLK_OPERANDS_MAX]; /* addresses of first elements */
@@ -24,17 +25,27 @@ static void find_addresses(launch *l)
         l->output_at[k] = a->outputs[k].tensor ? dlk_tensor_address(a->outputs[k].tensor) : NULL;
 }
 
+/* Functions of the caller's may launch in their turn, and so push out what this thread has borrowed from itself. */
+static bool calls_out(const launch *l)
+{
+    return l->prepared->native || l->arguments.params.allocator;
+}
+
 /* This thread's recent launches, else everything from the beginning. */
 static dlk_status find_prepared(launch *l)
 {
     find_addresses(l);
     dlk_recent_key_make(&l->arguments, &l->key);
     l->prepared = dlk_recent_find(&l->key, l->input_at, l->output_at);
-    if (l->prepared)
+    if (l->prepared) {
+        if (calls_out(l))
+            l->held = dlk_prepared_hold((dlk_prepared *)l->prepared);
         return DLK_OK;
-    DLK_TRY(dlk_prepare(&l->arguments, DLK_PREPARE_KERNELS, &l->fresh));
-    l->prepared = l->fresh;
-    dlk_recent_put(&l->key, l->fresh);
+    }
+    l->is_new = true;
+    DLK_TRY(dlk_prepare(&l->arguments, DLK_PREPARE_KERNELS, &l->held));
+    l->prepared = l->held;
+    dlk_recent_put(&l->key, l->held);
     return DLK_OK;
 }
 
@@ -94,8 +105,8 @@ static dlk_status allocate_results(launch *l)
         if (!l->outputs[k].tensor)
             DLK_TRY(call_allocator(l, k));
     a->outputs = l->outputs;
-    dlk_prepared_release(l->fresh);
-    l->fresh = NULL;
+    dlk_prepared_release(l->held);
+    l->held = NULL;
     return find_prepared(l);
 }
 
@@ -121,9 +132,9 @@ static void finish(launch *l, dlk_status status, dlk_output *outputs, int n_outp
     }
     if (status == DLK_OK) {
         dlk_counter_shard *counters = dlk_context_counters(l->arguments.context);
-        dlk_count(l->fresh ? &counters->plan_misses : &counters->plan_hits);
+        dlk_count(l->is_new ? &counters->plan_misses : &counters->plan_hits);
     }
-    dlk_prepared_release(l->fresh);
+    dlk_prepared_release(l->held);
 }
 
 dlk_status dlk_launch(dlk_context *context, const dlk_op *op, const dlk_input *inputs, int n_inputs,
@@ -133,7 +144,8 @@ dlk_status dlk_launch(dlk_context *context, const dlk_op *op, const dlk_input *i
     dlk_status status =
         dlk_arguments_read(context, op, inputs, n_inputs, outputs, n_outputs, opt_params, true, &l.arguments);
     if (status == DLK_OK) {
-        l.fresh = NULL;
+        l.held = NULL;
+        l.is_new = false;
         memset(l.results, 0, sizeof *l.results * (size_t)n_outputs);
         status = run(&l);
         finish(&l, status, outputs, n_outputs);

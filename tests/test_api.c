@@ -254,6 +254,46 @@ TEST(native_implementations_see_sound_arguments)
     dlk_context_destroy(context);
 }
 
+/* A native function that launches in its turn, more than the thread's cache of launches holds. */
+static dlk_status native_that_launches(void *user, const dlk_input *inputs, int n_inputs, const DLTensor *outputs,
+                                       int n_outputs, const dlk_params *params)
+{
+    static float data[1000];
+    (void)inputs, (void)n_inputs, (void)n_outputs, (void)params;
+    for (int64_t n = 1; n <= 600; n++) {
+        const DLTensor x = tensor(data, f32, 1, &n, NULL);
+        DLManagedTensorVersioned *r;
+        if (dlk_unary(user, "negative", &x, &r) != DLK_OK)
+            return DLK_ERR_INTERNAL;
+        dlk_release(r);
+    }
+    *(float *)outputs[0].data = 42;
+    return DLK_OK;
+}
+
+TEST(native_implementations_may_launch)
+{
+    dlk_context *context;
+    CHECK_INT(dlk_context_create(&context), DLK_OK);
+    const dlk_native sum = {.size = sizeof sum,
+                            .operation = "sum",
+                            .name = "n",
+                            .device_type = kDLCPU,
+                            .priority = 1,
+                            .run = native_that_launches,
+                            .user = context};
+    CHECK_INT(dlk_register(context, &sum), DLK_OK);
+    float a[3] = {1, 2, 3};
+    const DLTensor x = tensor(a, f32, 1, AXES(3), NULL);
+    for (int i = 0; i < 3; i++) {
+        DLManagedTensorVersioned *r = NULL;
+        CHECK_MSG(dlk_unary(context, "sum", &x, &r) == DLK_OK, "%s", dlk_last_error());
+        CHECK(r && *(float *)r->dl_tensor.data == 42);
+        dlk_release(r);
+    }
+    dlk_context_destroy(context);
+}
+
 TEST(bad_registrations)
 {
     dlk_native n = {.size = sizeof n, .operation = "no_such_op", .name = "n", .device_type = kDLCPU, .run = native_add};
