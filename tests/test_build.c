@@ -634,7 +634,7 @@ TEST(logsumexp_of_special_rows)
         float result;
     } rows[] = {{{-INFINITY, -INFINITY}, 2, -INFINITY}, {{INFINITY, 2, 3}, 3, INFINITY},
                 {{INFINITY, -INFINITY}, 2, INFINITY},   {{0}, 0, -INFINITY},
-                {{1000, 1000}, 2, 1000.69318f},          {{-1e38f, -INFINITY}, 2, -1e38f},
+                {{1000, 1000}, 2, 1000.69318f},         {{-1e38f, -INFINITY}, 2, -1e38f},
                 {{1, NAN, INFINITY}, 3, NAN},           {{-INFINITY, 5}, 2, 5}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint64_t words[4];

@@ -112,8 +112,7 @@ TEST(hostile_texts_are_errors)
     check_hostile(repeated("f(x) = ", "{ a = ", 9000, "x"), "nested deeper than 64");
     check_hostile(repeated("f(x) = ", "g(", 20000, "x"), "nested deeper than 64");
     check_hostile(repeated("f(x) = { ", "(", 60000, "x"), "nested deeper than 64");
-    check_hostile(repeated("f(x) = x", " + x", 30000, ""),
-                  "the text has 120008 bytes, expected at most 65536");
+    check_hostile(repeated("f(x) = x", " + x", 30000, ""), "the text has 120008 bytes, expected at most 65536");
     check_hostile(repeated("f(x) = x", "+x", 30000, ""), NULL);
     check_hostile(repeated("f(x) = 1", "0", 60000, ""), "out of range");
     check_hostile(repeated("f(x) = 1e", "9", 60000, ""), "out of range");
