@@ -2,13 +2,13 @@
  * error. */
 #include "runtime/device.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/options.h"
-#include "base/os.h"
 
 typedef struct device_row {
     int32_t type;
@@ -78,7 +78,7 @@ static dlk_status forced_backend(const char *name, const dlk_backend **out, dlk_
     return dlk_fail(DLK_ERR_NOT_FOUND, "option backend is '%s'; expected cpu, interp or nothing", name);
 }
 
-dlk_status dlk_device_backend(const dlk_backend **out, dlk_target *out_target)
+static dlk_status choose_backend(const dlk_backend **out, dlk_target *out_target)
 {
     const char *forced = dlk_option_string(DLK_OPTION_BACKEND);
     if (*forced)
@@ -96,6 +96,63 @@ dlk_status dlk_device_backend(const dlk_backend **out, dlk_target *out_target)
     return status;
 }
 
+/* The last choice: right until an option changes or a backend is given up. Asking a processor what it has can take longer
+ * than all the rest of a plan. */
+static struct {
+    pthread_mutex_t lock;
+    const dlk_backend *backend; /* NULL: nothing chosen yet */
+    dlk_target target;
+    uint32_t epoch;
+} chosen = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void lock_chosen(void)
+{
+    pthread_mutex_lock(&chosen.lock);
+}
+static void unlock_chosen(void)
+{
+    pthread_mutex_unlock(&chosen.lock);
+}
+/* A fork in the middle of another thread's copy must not leave the child a locked choice. */
+static void watch_forks(void)
+{
+    pthread_atfork(lock_chosen, unlock_chosen, unlock_chosen);
+}
+
+static bool recall_backend(uint32_t epoch, const dlk_backend **out, dlk_target *out_target)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&chosen.lock);
+    const bool is_known = chosen.backend && chosen.epoch == epoch;
+    if (is_known) {
+        *out = chosen.backend;
+        *out_target = chosen.target;
+    }
+    pthread_mutex_unlock(&chosen.lock);
+    return is_known;
+}
+
+static void remember_backend(uint32_t epoch, const dlk_backend *backend, const dlk_target *target)
+{
+    pthread_mutex_lock(&chosen.lock);
+    chosen.backend = backend;
+    if (target)
+        chosen.target = *target;
+    chosen.epoch = epoch;
+    pthread_mutex_unlock(&chosen.lock);
+}
+
+dlk_status dlk_device_backend(const dlk_backend **out, dlk_target *out_target)
+{
+    const uint32_t epoch = dlk_option_epoch();
+    if (recall_backend(epoch, out, out_target))
+        return DLK_OK;
+    DLK_TRY(choose_backend(out, out_target));
+    remember_backend(epoch, *out, out_target);
+    return DLK_OK;
+}
+
 bool dlk_device_give_up(const dlk_backend *backend, dlk_status why)
 {
     const bool is_missing = why == DLK_ERR_NO_LIBRARY || why == DLK_ERR_DRIVER;
@@ -105,18 +162,8 @@ bool dlk_device_give_up(const dlk_backend *backend, dlk_status why)
         if (backends[i] == backend && !atomic_exchange(&is_given_up[i], true))
             dlk_log(DLK_LOG_WARNING, "backend %s does not work here (%s); using the interpreter", backend->name,
                     dlk_last_error());
+    remember_backend(0, NULL, NULL);
     return true;
-}
-
-int dlk_device_threads(void)
-{
-    const int64_t asked = dlk_option_int(DLK_OPTION_NUM_THREADS);
-    static _Atomic int cores;
-    if (asked > 0)
-        return asked > 1024 ? 1024 : (int)asked;
-    if (!atomic_load_explicit(&cores, memory_order_relaxed))
-        atomic_store_explicit(&cores, dlk_os_cores(), memory_order_relaxed);
-    return atomic_load_explicit(&cores, memory_order_relaxed);
 }
 
 static void describe(const dlk_backend *backend, dlk_device_info *out)

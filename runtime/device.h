@@ -14,7 +14,4 @@ dlk_status dlk_device_backend(const dlk_backend **out, dlk_target *out_target);
 /* Called when a backend turned out not to work after all: true when another one was chosen, to be tried instead. */
 bool dlk_device_give_up(const dlk_backend *backend, dlk_status why);
 
-/* Threads that one launch may use. */
-int dlk_device_threads(void);
-
 #endif

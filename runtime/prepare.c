@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "runtime/device.h"
 #include "runtime/dump.h"
+#include "runtime/pool.h"
 
 typedef struct preparation {
     const dlk_arguments *arguments;
@@ -211,7 +212,7 @@ static dlk_status make_plan(preparation *p, dlk_prepare_depth depth)
         .keepdims = a->params.keepdims != 0,
         .backend = p->backend->name,
         .target = &p->target,
-        .threads = dlk_device_threads(),
+        .threads = dlk_pool_threads(),
         .cache_bytes = dlk_os_cache_bytes(),
         .is_native = p->prepared->native || depth == DLK_PREPARE_RESULTS,
     };
