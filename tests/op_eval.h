@@ -36,9 +36,9 @@ static inline void op_eval_types(dlk_build_request *request, const char *types)
         if (length)
             request->n_inputs++;
         if (*types == '~') {
-            for (uint8_t k = 1; k <= DLK_SCALAR_COMPLEX; k++)
+            for (int k = 1; k <= DLK_SCALAR_COMPLEX; k++)
                 if (strlen(weak[k]) == length - 1 && memcmp(weak[k], types + 1, length - 1) == 0)
-                    *input = DLK_BUILD_WEAK + k;
+                    *input = (uint8_t)(DLK_BUILD_WEAK + k);
         } else if (length) {
             *input = (uint8_t)dlk_dtype_from_name(types, length);
         }

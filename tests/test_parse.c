@@ -270,7 +270,7 @@ TEST(literals_round_once)
 TEST(rationals_are_exact)
 {
     dlk_arena arena = {0};
-    dlk_rational a, b, c, d;
+    dlk_rational a, b = {0}, c, d = {0};
     uint64_t n;
     CHECK(dlk_rational_parse(&arena, "0.1", 3, &a) && dlk_rational_parse(&arena, "3", 1, &b));
     CHECK(dlk_rational_divide(&arena, a, b, &c) && dlk_rational_multiply(&arena, c, b, &d));
