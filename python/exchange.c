@@ -84,11 +84,43 @@ static const DLPackExchangeAPI *exchange_of(PyTypeObject *type)
     return last_table;
 }
 
+/* What a framework keeps beside the data, which its exchange table does not tell: PyTorch's lazily conjugated and negated
+ * views, whose memory holds other values, and tensors whose history a result would lose. Its own __dlpack__ refuses them. */
+static int check_plain(PyObject *object)
+{
+    static const struct {
+        const char *name, *remedy;
+        bool is_method;
+    } states[] = {
+        {"requires_grad", "tensor.detach()", false},
+        {"is_conj", "tensor.resolve_conj()", true},
+        {"is_neg", "tensor.resolve_neg()", true},
+    };
+    for (size_t k = 0; k < sizeof states / sizeof states[0]; k++) {
+        PyObject *state = states[k].is_method ? PyObject_CallMethod(object, states[k].name, NULL)
+                                              : PyObject_GetAttrString(object, states[k].name);
+        if (!state) { /* a framework without such a state */
+            PyErr_Clear();
+            continue;
+        }
+        const bool is_set = state == Py_True;
+        Py_DECREF(state);
+        if (is_set) {
+            PyErr_Format(PyExc_BufferError, "%s with %s set cannot be shared as it stands: pass %s",
+                         Py_TYPE(object)->tp_name, states[k].name, states[k].remedy);
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static int open_exchange(dlk_py_argument *argument, PyObject *object)
 {
     const DLPackExchangeAPI *table = exchange_of(Py_TYPE(object));
     if (!table || !table->managed_tensor_to_py_object_no_sync)
         return 0;
+    if (check_plain(object) < 0)
+        return -1;
     argument->exchange = table;
     argument->origin = DLK_PY_EXCHANGE;
     if (table->dltensor_from_py_object_no_sync) {
