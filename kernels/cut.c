@@ -257,6 +257,11 @@ dlk_status dlk_prog_cut(const dlk_prog *prog, dlk_arena *arena, dlk_cut *out)
     out->stages = DLK_NEW_ARRAY(arena, dlk_stage, cutter.n_levels + 2);
     for (int level = 0; level < cutter.n_levels; level++)
         DLK_TRY(cut_level(&cutter, level));
+    if (prog->n_inputs + out->n_temporaries + prog->n_outputs > DLK_OPERANDS_MAX)
+        return dlk_fail(DLK_ERR_UNSUPPORTED,
+                        "an operation of %d operands whose reductions have %d components over axes "
+                        "that do not merge; at most %d together",
+                        prog->n_inputs + prog->n_outputs, out->n_temporaries, DLK_OPERANDS_MAX);
     cut_outputs(&cutter, DLK_STAGE_FULL);
     cut_outputs(&cutter, DLK_STAGE_REDUCED);
     return DLK_OK;

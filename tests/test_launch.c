@@ -282,6 +282,73 @@ TEST(weak_scalars_and_parameters)
     r->deleter(r);
 }
 
+TEST(sixty_four_axes)
+{
+    static float a[100000];
+    int64_t shape[64], strides[64], step = 1;
+    for (int i = 0; i < 100000; i++)
+        a[i] = (float)i;
+    for (int i = 0; i < 64; i++) {
+        shape[i] = i % 7 == 3 ? 2 : 1; /* nine axes, no two of which merge */
+        strides[i] = shape[i] == 2 ? step : 77777;
+        step *= shape[i] == 2 ? 3 : 1;
+    }
+    const DLTensor x = tensor(a, f32, 64, shape, strides);
+    DLManagedTensorVersioned *r = call2("add", &x, &x);
+    int wrong = 0;
+    for (int n = 0; n < 512; n++) {
+        int64_t from = 0, to = 0;
+        for (int i = 0, bit = 0; i < 64; i++) {
+            if (shape[i] == 1)
+                continue;
+            from += (n >> bit & 1) * strides[i];
+            to += (n >> bit++ & 1) * r->dl_tensor.strides[i];
+        }
+        wrong += F(r, to) != 2 * a[from];
+    }
+    CHECK_INT(wrong, 0);
+    r->deleter(r);
+    r = call1("sum", &x, NULL);
+    double sum = 0;
+    for (int n = 0; n < 512; n++)
+        for (int bit = 0, power = 1; bit < 9; bit++, power *= 3)
+            sum += (n >> bit & 1) * power;
+    CHECK(F(r, 0) == (float)sum);
+    r->deleter(r);
+}
+
+TEST(scalars_alone)
+{
+    const dlk_input in[2] = {dlk_input_int(2), dlk_input_int(3)};
+    DLManagedTensorVersioned *r = call("add", 2, in, NULL);
+    CHECK(r && r->dl_tensor.ndim == 0 && r->dl_tensor.dtype.code == kDLInt && *(int64_t *)r->dl_tensor.data == 5);
+    dlk_release(r);
+    float a[1];
+    const DLTensor x = tensor(a, f32, 1, AXES(1), NULL);
+    const dlk_input weak[2] = {dlk_input_tensor(&x), dlk_input_int(3)};
+    dlk_output into = {&x, 0, NULL};
+    a[0] = 4;
+    CHECK_INT(dlk_launch(NULL, op_of("add"), weak, 2, &into, 1, NULL), DLK_OK);
+    CHECK(a[0] == 7);
+}
+
+TEST(integers_that_do_not_fit)
+{
+    int8_t a[2] = {1, 2};
+    const DLTensor x = tensor(a, (DLDataType){kDLInt, 8, 1}, 1, AXES(2), NULL);
+    const dlk_input in[2] = {dlk_input_tensor(&x), dlk_input_int(1000)};
+    dlk_output out = {NULL, 0, NULL};
+    for (int i = 0; i < 2; i++) /* warm too */
+        check_error(dlk_launch(NULL, op_of("add"), in, 2, &out, 1, NULL), DLK_ERR_DTYPE, "1000");
+    const dlk_input fits[2] = {dlk_input_tensor(&x), dlk_input_int(100)};
+    CHECK_INT(dlk_launch(NULL, op_of("add"), fits, 2, &out, 1, NULL), DLK_OK);
+    CHECK_INT(((int8_t *)out.result->dl_tensor.data)[1], 102);
+    dlk_release(out.result);
+    out.result = NULL;
+    check_error(dlk_launch(NULL, op_of("add"), in, 2, &out, 1, NULL), DLK_ERR_DTYPE, "1000");
+    CHECK(!out.result);
+}
+
 /* ---- Given outputs ----------------------------------------------------------------------------------------------- */
 
 TEST(outputs_in_place_and_shifted)
@@ -544,6 +611,76 @@ TEST(axes_keepdims_where_initial)
     r = call1("sum", &x, &p);
     CHECK(r->dl_tensor.ndim == 0 && F(r, 0) == 121);
     r->deleter(r);
+}
+
+static bool is_near(float found, double expected)
+{
+    return fabs((double)found - expected) <= 1e-6 * fabs(expected) + 1e-12;
+}
+
+/* Axes 0 and 2 of (3, 4, 50) do not merge: reductions in levels, and row operations cut into reductions and maps. */
+TEST(axes_that_do_not_merge)
+{
+    enum { A = 3, B = 4, C = 50 };
+    static float a[A * B * C];
+    for (int i = 0; i < A * B * C; i++)
+        a[i] = (float)(i * 37 % 101) / 10.0f;
+    const DLTensor x = tensor(a, f32, 3, AXES(A, B, C), NULL);
+    const int32_t axes[2] = {0, 2};
+    const dlk_params p = {.size = sizeof p, .axes = axes, .n_axes = 2};
+    double most[B], sum[B] = {0}, exps[B] = {0}, squares[B] = {0};
+    int64_t first[B];
+    for (int j = 0; j < B; j++) {
+        most[j] = -1;
+        for (int n = 0; n < A * C; n++) {
+            const double v = (double)a[n / C * B * C + j * C + n % C];
+            sum[j] += v;
+            if (v > most[j])
+                most[j] = v, first[j] = n;
+        }
+        for (int n = 0; n < A * C; n++) {
+            const double v = (double)a[n / C * B * C + j * C + n % C];
+            exps[j] += exp(v - most[j]);
+            squares[j] += (v - sum[j] / (A * C)) * (v - sum[j] / (A * C));
+        }
+    }
+    DLManagedTensorVersioned *r = call1("mean", &x, &p), *v = call1("var", &x, &p), *l = call1("logsumexp", &x, &p),
+                             *g = call1("argmax", &x, &p), *s = call1("softmax", &x, &p);
+    for (int j = 0; j < B; j++) {
+        CHECK(is_near(F(r, j), sum[j] / (A * C)));
+        CHECK(is_near(F(v, j), squares[j] / (A * C)));
+        CHECK(is_near(F(l, j), log(exps[j]) + most[j]));
+        CHECK_INT(((int64_t *)g->dl_tensor.data)[j], first[j]);
+    }
+    int wrong = 0;
+    for (int i = 0; i < A * B * C; i++)
+        wrong += !is_near(F(s, i), exp((double)a[i] - most[i / C % B]) / exps[i / C % B]);
+    CHECK_INT(wrong, 0);
+    r->deleter(r), v->deleter(v), l->deleter(l), g->deleter(g), s->deleter(s);
+}
+
+/* Few long rows are shared among threads, with the bits of one thread. */
+TEST(rows_shared_by_threads)
+{
+    static float a[400000];
+    for (int i = 0; i < 400000; i++)
+        a[i] = (float)(i * 37 % 1001) / 100.0f;
+    dlk_device_info
+        device; /* the interpreter takes its time: it shares the reductions, which are shared from fewer on */
+    int n_devices;
+    CHECK_INT(dlk_device_list(NULL, &device, 1, &n_devices), DLK_OK);
+    const DLTensor x = tensor(a, f32, 2, AXES(1, device.is_available ? 400000 : 66000), NULL);
+    static const char *const names[] = {"softmax", "sum", "var", "logsumexp", "argmax"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        CHECK_INT(dlk_option_set("num_threads", "1"), DLK_OK);
+        DLManagedTensorVersioned *one = call1(names[i], &x, NULL);
+        CHECK_INT(dlk_option_set("num_threads", "4"), DLK_OK);
+        DLManagedTensorVersioned *four = call1(names[i], &x, NULL);
+        const size_t bytes = i ? sizeof(float) : sizeof(float) * (size_t)x.shape[1];
+        CHECK_MSG(!memcmp(one->dl_tensor.data, four->dl_tensor.data, bytes), "%s", names[i]);
+        one->deleter(one), four->deleter(four);
+    }
+    CHECK_INT(dlk_option_set("num_threads", NULL), DLK_OK);
 }
 
 TEST(bad_masks)
