@@ -136,6 +136,7 @@ static int strip_lanes(row *r)
 
 #define STRIP_BYTES   4096   /* of one row of a strip: long enough for the prefetcher */
 #define SCRATCH_BYTES 196608 /* of a strip */
+#define MAP_ROWS      4      /* of a strip that are mapped together */
 
 static int strip_columns(const row *r)
 {
@@ -182,9 +183,9 @@ static void map_rows(row *r, const dlk_strip *strip, dlk_range range)
     dlk_cpu *cpu = r->cpu;
     dlk_func *func = cpu->func;
     dlk_vectors each;
-    const dlk_val blocks = dlk_cpu_loop(cpu, range.lo, range.hi, DLK_LEAF_ROWS);
+    const dlk_val blocks = dlk_cpu_loop(cpu, range.lo, range.hi, MAP_ROWS);
     const dlk_val lo = dlk_ir_loop_index(func, blocks);
-    const dlk_val hi = dlk_emit_smin(func, dlk_emit_add_const(func, lo, DLK_LEAF_ROWS), range.hi);
+    const dlk_val hi = dlk_emit_smin(func, dlk_emit_add_const(func, lo, MAP_ROWS), range.hi);
     dlk_cpu_vectors_begin(cpu, strip, &each);
     dlk_cpu_hoist_all(cpu);
     const dlk_val rows = dlk_cpu_loop(cpu, lo, hi, 1);
