@@ -2,6 +2,8 @@
  * behind dlk_source. */
 #include "codegen/walk.h"
 
+#include <string.h>
+
 struct dlk_region {
     dlk_region *outer;
     int lanes;
@@ -34,6 +36,33 @@ static void certain_part(const dlk_pnode *node, int *first, int *end)
 {
     *first = node->op == DLK_PROG_RARE ? node->n : 0;
     *end = node->op == DLK_PROG_RARE ? 2 * node->n : node->op == DLK_PROG_REPEAT ? node->n : 0;
+}
+
+static void mark_certain(const dlk_pnode *node, bool *in)
+{
+    for (int k = 0, n = operand_count(node); k < n; k++)
+        in[operand(node, k)] = true;
+    int first, end;
+    certain_part(node, &first, &end);
+    for (int k = first; k < end; k++)
+        in[node->list[k]] = true;
+}
+
+/* Sets of nodes come from a stack: an arm or a loop inside needs its own. All are empty between uses. Programs are
+ * walked by index, operands first, and never by recursion over operands: they may be thousands of nodes deep. */
+static bool *marks_take(dlk_walk *walk)
+{
+    bool **marks = DLK_PUSH(walk->func->arena, walk->marks, walk->n_marks, walk->cap_marks);
+    if (walk->n_marks > walk->made_marks) {
+        *marks = DLK_NEW_ARRAY(walk->func->arena, bool, walk->prog->n_nodes);
+        walk->made_marks = walk->n_marks;
+    }
+    return *marks;
+}
+
+static void marks_give(dlk_walk *walk, dlk_ref last)
+{
+    memset(walk->marks[--walk->n_marks], 0, (size_t)last + 1);
 }
 
 /* ---- Regions ------------------------------------------------------------------------------------------------------ */
@@ -153,19 +182,23 @@ static dlk_val walk_rare(dlk_walk *walk, const dlk_pnode *node)
 }
 
 /* What the body of a REPEAT needs and no state changes is evaluated before the loop. */
-static void evaluate_invariants(dlk_walk *walk, dlk_ref ref)
+static void evaluate_invariants(dlk_walk *walk, const dlk_pnode *repeat)
 {
-    const dlk_pnode *node = &walk->prog->nodes[ref];
-    if (!walk->uses_var[ref]) {
-        dlk_walk_value(walk, ref);
-        return;
+    bool *in = marks_take(walk);
+    dlk_ref last = 0;
+    for (int k = 2 * repeat->n; k <= 3 * repeat->n; k++) {
+        in[repeat->list[k]] = true;
+        last = repeat->list[k] > last ? repeat->list[k] : last;
     }
-    for (int i = 0, n = operand_count(node); i < n; i++)
-        evaluate_invariants(walk, operand(node, i));
-    int first, end;
-    certain_part(node, &first, &end);
-    for (int i = first; i < end; i++)
-        evaluate_invariants(walk, node->list[i]);
+    for (dlk_ref i = last; i >= 0; i--)
+        if (in[i] && walk->uses_var[i]) {
+            in[i] = false;
+            mark_certain(&walk->prog->nodes[i], in);
+        }
+    for (dlk_ref i = 0; i <= last; i++)
+        if (in[i])
+            dlk_walk_value(walk, i);
+    marks_give(walk, last);
 }
 
 /* The next states: lanes that are done keep theirs. Gives true when no lane has anything left to do. */
@@ -191,8 +224,7 @@ static dlk_val walk_repeat(dlk_walk *walk, const dlk_pnode *node)
     dlk_val *state = DLK_NEW_ARRAY(func->arena, dlk_val, n);
     for (int k = 0; k < n; k++)
         state[k] = dlk_walk_vector(walk, node->list[k]);
-    for (int k = 2 * n; k <= 3 * n; k++)
-        evaluate_invariants(walk, node->list[k]);
+    evaluate_invariants(walk, node);
     const dlk_val loop =
         dlk_ir_loop_begin(func, dlk_ir_i64(func, 0), dlk_ir_i64(func, node->imm), dlk_ir_i64(func, 1), state, n);
     for (int k = 0; k < n; k++)
@@ -243,56 +275,27 @@ static dlk_val evaluate(dlk_walk *walk, dlk_ref ref)
 
 /* ---- Hoisting ----------------------------------------------------------------------------------------------------- */
 
-enum { REACH_UNKNOWN, REACH_NO, REACH_YES };
-
-static bool is_reached(dlk_walk *walk, dlk_ref ref);
-
-static bool are_operands_reached(dlk_walk *walk, const dlk_pnode *node)
+static bool are_operands_reached(const dlk_walk *walk, const dlk_pnode *node)
 {
     for (int i = 0, n = operand_count(node); i < n; i++)
-        if (!is_reached(walk, operand(node, i)))
+        if (!walk->reached[operand(node, i)])
             return false;
     for (int i = 0, n = list_length(node); i < n; i++)
-        if (!is_reached(walk, node->list[i]))
+        if (!walk->reached[node->list[i]])
             return false;
     return true;
 }
 
-/* Whether the whole of `ref` can be evaluated here. A VAR counts as reached: only what lies inside its own REPEAT uses
- * it, and that is evaluated with its REPEAT or not at all. */
-static bool is_reached(dlk_walk *walk, dlk_ref ref)
+/* Whether the whole of `ref` can be evaluated here, its operands being judged. A VAR counts as reached: only what lies
+ * inside its own REPEAT uses it, and that is evaluated with its REPEAT or not at all. */
+static bool is_reached(const dlk_walk *walk, dlk_ref ref)
 {
     const dlk_pnode *node = &walk->prog->nodes[ref];
-    if (walk->reach[ref] != REACH_UNKNOWN)
-        return walk->reach[ref] == REACH_YES;
-    bool reached;
     if (find(walk, ref) != DLK_NONE || node->op == DLK_PROG_VAR)
-        reached = true;
-    else if (node->op == DLK_PROG_INPUT || node->op == DLK_PROG_INDEX)
-        reached = walk->source.reaches(walk->source.context, node);
-    else
-        reached = node->op != DLK_PROG_REDUCE && node->op != DLK_PROG_LEAF_COUNT && are_operands_reached(walk, node);
-    walk->reach[ref] = reached ? REACH_YES : REACH_NO;
-    return reached;
-}
-
-/* `seen`: nodes that were not reached and whose operands were gone through. */
-static void hoist(dlk_walk *walk, dlk_ref ref, bool *seen)
-{
-    const dlk_pnode *node = &walk->prog->nodes[ref];
-    if (is_reached(walk, ref)) {
-        dlk_walk_value(walk, ref);
-        return;
-    }
-    if (seen[ref] || node->op == DLK_PROG_REDUCE || node->op == DLK_PROG_LEAF_COUNT)
-        return;
-    seen[ref] = true;
-    for (int i = 0, n = operand_count(node); i < n; i++)
-        hoist(walk, operand(node, i), seen);
-    int first, end;
-    certain_part(node, &first, &end);
-    for (int i = first; i < end; i++)
-        hoist(walk, node->list[i], seen);
+        return true;
+    if (node->op == DLK_PROG_INPUT || node->op == DLK_PROG_INDEX)
+        return walk->source.reaches(walk->source.context, node);
+    return node->op != DLK_PROG_REDUCE && node->op != DLK_PROG_LEAF_COUNT && are_operands_reached(walk, node);
 }
 
 /* ---- Creation ----------------------------------------------------------------------------------------------------- */
@@ -330,7 +333,7 @@ dlk_walk *dlk_walk_create(dlk_func *func, const dlk_prog *prog, dlk_source sourc
     walk->prog = prog;
     walk->source = source;
     walk->uses_var = DLK_NEW_ARRAY(arena, bool, prog->n_nodes);
-    walk->reach = DLK_NEW_ARRAY(arena, uint8_t, prog->n_nodes);
+    walk->reached = DLK_NEW_ARRAY(arena, bool, prog->n_nodes);
     walk->input_part = dlk_arena_alloc(arena, sizeof *walk->input_part * DLK_OPERANDS_MAX);
     walk->table = DLK_NEW_ARRAY(arena, int, prog->n_tables);
     walk->status = DLK_OK;
@@ -393,12 +396,23 @@ void dlk_walk_bind_reduce(dlk_walk *walk, int reduce, const dlk_val *parts)
 
 dlk_val dlk_walk_value(dlk_walk *walk, dlk_ref node)
 {
-    dlk_val value = find(walk, node);
-    if (value == DLK_NONE) {
-        value = evaluate(walk, node);
-        dlk_walk_bind(walk, node, value);
-    }
-    return value;
+    const dlk_val known = find(walk, node);
+    if (known != DLK_NONE)
+        return known;
+    bool *in = marks_take(walk);
+    in[node] = true;
+    for (dlk_ref i = node; i >= 0; i--)
+        if (in[i]) {
+            in[i] = find(walk, i) == DLK_NONE;
+            if (in[i])
+                mark_certain(&walk->prog->nodes[i], in);
+        }
+    /* Reading one part of an operand gives the others too. */
+    for (dlk_ref i = 0; i <= node; i++)
+        if (in[i] && find(walk, i) == DLK_NONE)
+            dlk_walk_bind(walk, i, evaluate(walk, i));
+    marks_give(walk, node);
+    return find(walk, node);
 }
 
 dlk_val dlk_walk_vector(dlk_walk *walk, dlk_ref node)
@@ -408,10 +422,22 @@ dlk_val dlk_walk_vector(dlk_walk *walk, dlk_ref node)
 
 void dlk_walk_hoist(dlk_walk *walk, dlk_ref node)
 {
-    bool *seen = DLK_NEW_ARRAY(walk->func->arena, bool, walk->prog->n_nodes);
-    for (int i = 0; i < walk->prog->n_nodes; i++)
-        walk->reach[i] = REACH_UNKNOWN;
-    hoist(walk, node, seen);
+    bool *in = marks_take(walk);
+    for (dlk_ref i = 0; i <= node; i++)
+        walk->reached[i] = is_reached(walk, i);
+    in[node] = true;
+    for (dlk_ref i = node; i >= 0; i--) {
+        const dlk_pnode *at = &walk->prog->nodes[i];
+        if (!in[i] || walk->reached[i])
+            continue;
+        in[i] = false;
+        if (at->op != DLK_PROG_REDUCE && at->op != DLK_PROG_LEAF_COUNT)
+            mark_certain(at, in);
+    }
+    for (dlk_ref i = 0; i <= node; i++)
+        if (in[i])
+            dlk_walk_value(walk, i);
+    marks_give(walk, node);
 }
 
 dlk_val dlk_walk_widen(dlk_walk *walk, dlk_val value, int lanes)

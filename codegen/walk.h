@@ -30,8 +30,10 @@ typedef struct dlk_walk {
     bool *uses_var;           /* by node: a VAR occurs in what it depends on */
     dlk_ref (*input_part)[2]; /* by operand and part: its INPUT node or NONE */
     int *table;               /* by table of the program: that of the function, or -1 */
-    uint8_t *reach;           /* by node, while hoisting: 0 unknown, 1 no, 2 yes */
-    dlk_status status;        /* the first failure; values after it mean nothing */
+    bool *reached;            /* by node, while hoisting: it can be had here */
+    bool **marks;             /* sets of nodes, a stack; all empty */
+    int n_marks, cap_marks, made_marks;
+    dlk_status status; /* the first failure; values after it mean nothing */
 } dlk_walk;
 
 /* Begins with one region of one lane, the function's body. */

@@ -951,3 +951,55 @@ TEST(transposed_complex)
         dlk_arena_free(&arena);
     }
 }
+
+/* ---- Programs that a walk must survive ------------------------------------------------------------------------------ */
+
+/* Thousands of operations in a row, and a loop whose body shares everything with everything. */
+static dlk_prog *deep_program(dlk_arena *arena)
+{
+    dlk_prog *p = dlk_prog_create(arena);
+    dlk_ref x = input(p, 0, DLK_DTYPE_I32, 0);
+    for (int k = 0; k < 9000; k++)
+        x = prim2(p, k % 2 ? DLK_PRIM_ADD : DLK_PRIM_XOR, x, dlk_prog_const(p, DLK_I32, (uint64_t)(k % 97 + 1)));
+    const dlk_ref var = dlk_prog_var(p, DLK_I32, DLK_SCOPE_ELEMENT);
+    dlk_ref next = prim2(p, DLK_PRIM_ADD, var, x);
+    for (int k = 0; k < 100; k++)
+        next = prim2(p, DLK_PRIM_ADD, next, prim2(p, DLK_PRIM_XOR, next, var));
+    const dlk_ref never = dlk_prog_const(p, DLK_P1, 0);
+    const dlk_ref loop = dlk_prog_repeat(p, 3, &x, &var, &next, never, 1);
+    output(p, DLK_DTYPE_I32, dlk_prog_proj(p, loop, 0, DLK_I32), DLK_NONE, DLK_SCOPE_ELEMENT);
+    return p;
+}
+
+static uint32_t deep_value(uint32_t x)
+{
+    for (uint32_t k = 0; k < 9000; k++)
+        x = k % 2 ? x + (k % 97 + 1) : x ^ (k % 97 + 1);
+    uint32_t at = x;
+    for (int run = 0; run < 3; run++) {
+        uint32_t next = at + x;
+        for (int k = 0; k < 100; k++)
+            next += next ^ at;
+        at = next;
+    }
+    return at;
+}
+
+TEST(deep_programs)
+{
+    dlk_arena arena = {0};
+    const dlk_target target = cpu_target(3);
+    dlk_nest nest = {.n_axes = 2, .reduced_axis = 0xff, .lane_axis = 1, .n_inputs = 1, .n_outputs = 1};
+    nest.operand[0] = nest.operand[1] = access_of(DLK_DTYPE_I32, DLK_STRIDE_ZERO, DLK_STRIDE_UNIT);
+    const dlk_func *func = schedule(deep_program(&arena), &nest, &target);
+    uint32_t x[5], z[5];
+    for (int k = 0; k < 5; k++)
+        x[k] = random_bits();
+    launch run = {.extent = {1, 5}};
+    run.operand[0] = (array){x, {0, 4}};
+    run.operand[1] = (array){z, {0, 4}};
+    launch_run(&run, &nest, func);
+    for (int k = 0; k < 5; k++)
+        CHECK_INT(z[k], deep_value(x[k]));
+    dlk_arena_free(&arena);
+}
