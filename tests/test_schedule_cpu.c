@@ -133,6 +133,7 @@ static void moments_f32(dlk_prog *p, dlk_ref x, dlk_ref out[3])
 
 typedef struct state {
     float f[4];
+    double d;
     int64_t i;
     bool there;
 } state;
@@ -627,6 +628,80 @@ TEST(sum_of_nothing_is_the_identity)
         CHECK(y_data[5] == 7);
         dlk_arena_free(&arena);
     }
+}
+
+/* ---- Long formulas, several trees ----------------------------------------------------------------------------------- */
+
+static dlk_ref long_formula(dlk_prog *p, dlk_ref x, int terms);
+static float long_value(float x, int terms);
+
+/* A formula so long that a leaf is taken in parts, by reducers with and without identity in one pass, beside a sum in
+ * float64 that has leaves of its own. */
+static dlk_prog *mixed_program(dlk_arena *arena)
+{
+    dlk_prog *p = dlk_prog_create(arena);
+    const dlk_ref x = input(p, 0, DLK_DTYPE_F32, 0), y = long_formula(p, x, 30);
+    output(p, DLK_DTYPE_F32, sum_f32(p, y, false), DLK_NONE, DLK_SCOPE_ROW);
+    output(p, DLK_DTYPE_F32, odd_f32(p, y), DLK_NONE, DLK_SCOPE_ROW);
+    output(p, DLK_DTYPE_F32, max_f32(p, y), DLK_NONE, DLK_SCOPE_ROW);
+    dlk_reduction r = reduction_of(p, 1, (dlk_kind[]){DLK_F64}, DLK_F64);
+    r.first[0] = dlk_prog_convert(p, DLK_PRIM_FEXT, DLK_F64, x);
+    r.merge[0] = prim2(p, DLK_PRIM_FADD, r.left[0], r.right[0]);
+    r.has_identity = true;
+    r.identity[0] = 1ull << 63;
+    output(p, DLK_DTYPE_F64, dlk_prog_proj(p, dlk_prog_reduce(p, &r), 0, DLK_F64), DLK_NONE, DLK_SCOPE_ROW);
+    return p;
+}
+
+static state join_double(state a, state b)
+{
+    a.d += b.d;
+    return a;
+}
+
+static void check_mixed(const dlk_func *func, const dlk_nest *nest, int64_t n)
+{
+    static state e[N_MAX];
+    const int64_t kept = nest->lane_axis ? 2 : 20;
+    const layout l = layout_of(nest->lane_axis, n, kept);
+    double d[20];
+    launch run = {.extent = {kept, n}, .count = n};
+    run.operand[0] = (array){x_data, {l.stride[0], l.stride[1]}};
+    for (int k = 0; k < 3; k++)
+        run.operand[1 + k] = (array){out_data[k], {4, 0}};
+    run.operand[4] = (array){d, {8, 0}};
+    launch_run(&run, nest, func);
+    for (int64_t row = 0; row < kept; row++) {
+        for (int64_t k = 0; k < n; k++) {
+            const float x = element(&l, row, k);
+            e[k] = (state){.f = {long_value(x, 30)}, .d = x, .there = true};
+        }
+        CHECK(same_f32(out_data[0][row], tree(join_sum, e, n, 32).f[0]));
+        CHECK(same_f32(out_data[1][row], tree(join_odd, e, n, 32).f[0]));
+        CHECK(same_f32(out_data[2][row], tree(join_max, e, n, 32).f[0]));
+        CHECK(d[row] == tree(join_double, e, n, 16).d);
+    }
+}
+
+TEST(long_formulas_and_several_trees)
+{
+    for (int k = 0; k < N_MAX * 8; k++)
+        x_data[k] = random_f32() * 0.125f;
+    for (int level = 2; level <= 4; level++)
+        for (int variant = 0; variant < 3; variant++) {
+            dlk_arena arena = {0};
+            const dlk_target target = cpu_target(level);
+            dlk_nest nest = reduce_nest(variant & 1, 1, 4);
+            const layout any = layout_of(variant & 1, 1, 1);
+            nest.is_narrow = variant == 2;
+            nest.operand[0] = access_of(DLK_DTYPE_F32, any.outer, any.inner);
+            for (int k = 1; k < 5; k++)
+                nest.operand[k] = access_of(k < 4 ? DLK_DTYPE_F32 : DLK_DTYPE_F64, DLK_STRIDE_UNIT, DLK_STRIDE_ZERO);
+            const dlk_func *func = schedule(mixed_program(&arena), &nest, &target);
+            for (int64_t n = 1; n < 1400 && !test_failed; n += n < 40 ? 13 : 331)
+                check_mixed(func, &nest, n);
+            dlk_arena_free(&arena);
+        }
 }
 
 /* ---- Row kernels --------------------------------------------------------------------------------------------------- */
