@@ -105,8 +105,14 @@ static dlk_status launch(const char *name, const tensor *in, int n, dlk_output *
     return dlk_launch(NULL, op, inputs, n, out, 1, NULL);
 }
 
-/* The same launch by the interpreter must give the same bits, NaN payloads
- * aside. */
+/* True where mad rounds otherwise than in the interpreter: elementary functions then keep their bound, not their bits. */
+static bool has_other_bits(const ref_op *op)
+{
+    const char *level = getenv("DLK_CPU_TARGET");
+    return level && !strcmp(level, "v2") && (op->ulp_f32 > 0 || op->ulp_f64 > 0);
+}
+
+/* The same launch by the interpreter must give the same bits, NaN payloads aside. */
 static void check_against_interpreter(const ref_op *op, int result, const tensor *in, const DLTensor *got,
                                       const char *what)
 {
@@ -170,7 +176,7 @@ static void run_case(int o, int dtype, const int64_t *shape, int ndim, const lay
         const DLDataType type = {ref_dtypes[result].code, ref_dtypes[result].bits, 1};
         CHECK_MSG(!memcmp(&got->dtype, &type, sizeof type), "%s %s: result has code %d bits %d", op->name, what,
                   got->dtype.code, got->dtype.bits);
-        if (check_elements(op, dtype, result, in, got, what) && with_interpreter)
+        if (check_elements(op, dtype, result, in, got, what) && with_interpreter && !has_other_bits(op))
             check_against_interpreter(op, result, in, got, what);
         tensor given;
         tensor_create(&given, result, got->shape, got->ndim, layouts[3]);
