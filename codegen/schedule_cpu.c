@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define PRIVATE_BYTES (640 << 10)
+
 /* ---- Slots -------------------------------------------------------------------------------------------------------- */
 
 static dlk_slot operand_slot(dlk_cpu *cpu, dlk_buffer_role role, const dlk_access *access)
@@ -482,6 +484,19 @@ static dlk_status check_nest(const dlk_nest *nest)
     return DLK_OK;
 }
 
+/* Private memory is on the stack of a thread that may have little. */
+static dlk_status check_private(const dlk_func *func)
+{
+    int64_t bytes = 0;
+    for (int b = 0; b < func->n_buffers; b++)
+        if (func->buffers[b].space == DLK_SPACE_PRIVATE)
+            bytes += func->buffers[b].count * dlk_kind_bytes(func->buffers[b].kind);
+    if (bytes > PRIVATE_BYTES)
+        return dlk_fail(DLK_ERR_UNSUPPORTED, "a kernel needs %lld bytes of private memory; at most %d are supported",
+                        (long long)bytes, PRIVATE_BYTES);
+    return DLK_OK;
+}
+
 dlk_status dlk_schedule_cpu(const dlk_prog *prog, const dlk_nest *nest, const dlk_target *target, dlk_arena *arena,
                             dlk_func **out)
 {
@@ -496,6 +511,7 @@ dlk_status dlk_schedule_cpu(const dlk_prog *prog, const dlk_nest *nest, const dl
     else
         DLK_TRY(dlk_cpu_wants_tiles(&cpu) ? dlk_cpu_map_tiles(&cpu) : dlk_cpu_map(&cpu));
     DLK_TRY(cpu.walk->status);
+    DLK_TRY(check_private(cpu.func));
     *out = cpu.func;
     return DLK_OK;
 }

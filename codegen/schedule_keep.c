@@ -2,7 +2,8 @@
  * (exp(x - m) by a sum and by the map behind it) is written to a private row by the first and read by the others. */
 #include "codegen/schedule_pass.h"
 
-#define WORTH_KEEPING 12 /* weight */
+#define WORTH_KEEPING 12     /* weight */
+#define KEPT_BYTES    131072 /* of all that is kept of a row */
 
 struct dlk_keep {
     dlk_ref node;
@@ -28,10 +29,13 @@ static bool can_be_kept(dlk_cpu *cpu, dlk_ref ref)
         return false;
     if (node->op != DLK_PROG_PRIM && node->op != DLK_PROG_TABLE && node->op != DLK_PROG_PROJ)
         return false;
-    for (int k = 0; k < cpu->n_kept; k++)
+    int64_t bytes = (int64_t)DLK_ROW_CACHED_MAX * dlk_kind_bytes(node->kind);
+    for (int k = 0; k < cpu->n_kept; k++) {
+        bytes += cpu->slot[cpu->kept[k].slot].bytes;
         if (cpu->kept[k].node == ref)
             return false;
-    return weight_of(cpu, ref) >= WORTH_KEEPING;
+    }
+    return bytes <= KEPT_BYTES && weight_of(cpu, ref) >= WORTH_KEEPING;
 }
 
 static int row_slot(dlk_cpu *cpu, dlk_kind kind)

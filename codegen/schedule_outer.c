@@ -34,13 +34,14 @@ static int levels(const dlk_pass *pass, const dlk_tally *tally)
     return STRIP_LEAF_LEVELS + (tally->takes_leaves ? 0 : lane_levels(pass));
 }
 
-int dlk_pass_column_bytes(const dlk_pass *pass, int *widest)
+int dlk_pass_column_bytes(const dlk_cpu *cpu, const dlk_pass *pass, int *widest)
 {
     int bytes = 0;
     for (int t = 0; t < pass->n_tallies + pass->n_inner; t++) {
         const dlk_tally *tally = t < pass->n_tallies ? &pass->tally[t] : &pass->inner[t - pass->n_tallies];
         const int one = state_bytes(tally);
-        bytes += one * levels(pass, tally);
+        bytes += one * (levels(pass, tally) + 1); /* and the result */
+        bytes += cpu->nest->is_narrow ? one * pass->lanes : 0;
         *widest = one > *widest ? one : *widest;
     }
     return bytes;

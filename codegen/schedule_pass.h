@@ -110,7 +110,7 @@ void dlk_cpu_vectors_begin(dlk_cpu *cpu, const dlk_strip *strip, dlk_vectors *v)
 void dlk_cpu_vectors_end(dlk_cpu *cpu, dlk_vectors *v);
 
 /* Scratch of one column in a pass; widest: raised to its widest state. */
-int dlk_pass_column_bytes(const dlk_pass *pass, int *widest);
+int dlk_pass_column_bytes(const dlk_cpu *cpu, const dlk_pass *pass, int *widest);
 void dlk_cpu_outer_pass(dlk_cpu *cpu, dlk_pass *pass, const dlk_strip *strip, dlk_range range);
 /* After it: the states of the columns from `slot` on. */
 void dlk_cpu_outer_states(dlk_cpu *cpu, const dlk_pass *pass, dlk_val slot, dlk_range range, dlk_state *out);

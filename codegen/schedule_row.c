@@ -143,10 +143,8 @@ static int strip_columns(const row *r)
     int bytes = 0, widest = 1;
     for (int stage = 0; stage < r->n_stages; stage++)
         for (int p = 0; p < r->n_passes[stage]; p++)
-            bytes += dlk_pass_column_bytes(&r->passes[stage][p], &widest);
-    if (r->cpu->nest->is_narrow)
-        return DLK_NARROW_MAX;
-    const int columns = STRIP_BYTES / widest;
+            bytes += dlk_pass_column_bytes(r->cpu, &r->passes[stage][p], &widest);
+    const int columns = r->cpu->nest->is_narrow ? DLK_NARROW_MAX : STRIP_BYTES / widest;
     return bytes > 0 && columns > SCRATCH_BYTES / bytes ? SCRATCH_BYTES / bytes : columns;
 }
 

@@ -7,6 +7,7 @@
 
 #define COLUMNS       128 /* of a block: some cache lines of each row */
 #define ROW_RUN_BYTES 256 /* of a block along the rows' axis: whole cache lines of what is transposed */
+#define BLOCKS_MAX    8   /* private ones: beyond, operands are read as they lie */
 #define SQUARE_MAX    16
 
 typedef struct tiles {
@@ -27,10 +28,10 @@ static bool is_crosswise(const dlk_cpu *cpu, const dlk_slot *slot)
 
 bool dlk_cpu_wants_tiles(const dlk_cpu *cpu)
 {
+    int n = 0;
     for (int i = 0; i < cpu->n_slots; i++)
-        if (is_crosswise(cpu, &cpu->slot[i]))
-            return true;
-    return false;
+        n += is_crosswise(cpu, &cpu->slot[i]);
+    return n > 0 && n <= BLOCKS_MAX;
 }
 
 /* ---- Transposing -------------------------------------------------------------------------------------------------- */
