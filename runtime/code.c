@@ -62,8 +62,9 @@ static char *take_pages(size_t bytes)
 
 static void give_pages(char *address, size_t bytes)
 {
-    /* a fresh mapping over the old pages drops their contents and rights in one call */
-    (void)mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    /* A fresh mapping over the old pages drops their contents and rights in one call; if refused, they are not reused. */
+    if (mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+        return;
     hole *h = dlk_alloc(sizeof *h);
     if (!h)
         return; /* the pages stay reserved: address space, not memory */
