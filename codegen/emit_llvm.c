@@ -430,18 +430,22 @@ static void put_address(printer *p, const char *name, const dlk_node *node, int6
         dlk_buffer_printf(p->out, "  %s = getelementptr i8, ptr %s.0, i64 %lld\n", name, name, (long long)plus);
 }
 
-/* The mask of the lanes below node->count, as %name.k. */
+/* The mask of the lanes below node->count, as %name.k, compared in integers as wide as an element: a mask of the data's own
+ * shape is split into registers as the data is. */
 static void put_mask(printer *p, const char *name, const dlk_node *node)
 {
+    static const char *const words[] = {[1] = "i8", [2] = "i16", [4] = "i32", [8] = "i64"};
     const int lanes = node->type.lanes;
+    const char *word = words[dlk_kind_bytes((dlk_kind)node->type.kind)];
     dlk_buffer_printf(p->out, "  %s.c0 = call i64 @llvm.smax.i64(i64 %s, i64 0)\n", name, text_of(p, node->count));
     dlk_buffer_printf(p->out, "  %s.c1 = call i64 @llvm.smin.i64(i64 %s.c0, i64 %d)\n", name, name, lanes);
-    dlk_buffer_printf(p->out, "  %s.c2 = trunc i64 %s.c1 to i32\n", name, name);
-    put_splat_of(p, dlk_arena_printf(p->func->arena, "%s.c", name), "i32",
+    dlk_buffer_printf(p->out, "  %s.c2 = %s i64 %s.c1 to %s\n", name, strcmp(word, "i64") ? "trunc" : "bitcast", name,
+                      word);
+    put_splat_of(p, dlk_arena_printf(p->func->arena, "%s.c", name), word,
                  dlk_arena_printf(p->func->arena, "%s.c2", name), lanes);
-    dlk_buffer_printf(p->out, "  %s.k = icmp sgt <%d x i32> %s.c, <", name, lanes, name);
+    dlk_buffer_printf(p->out, "  %s.k = icmp sgt <%d x %s> %s.c, <", name, lanes, word, name);
     for (int l = 0; l < lanes; l++)
-        dlk_buffer_printf(p->out, "%si32 %d", l ? ", " : "", l);
+        dlk_buffer_printf(p->out, "%s%s %d", l ? ", " : "", word, l);
     dlk_buffer_puts(p->out, ">\n");
 }
 
