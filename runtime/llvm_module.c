@@ -178,6 +178,15 @@ static int fail_with_message(dlk_llvm_answer *answer, const char *format, char *
     return 1;
 }
 
+/* Without a handler LLVM prints what the code generator refuses, and ends the process. The first error is the answer's;
+ * warnings are about code that nobody wrote. */
+static void keep_error(LLVMDiagnosticInfoRef diagnostic, void *context)
+{
+    dlk_llvm_answer *answer = context;
+    if (LLVMGetDiagInfoSeverity(diagnostic) == LLVMDSError && !answer->error[0])
+        fail_with_message(answer, "LLVM: %s", LLVMGetDiagInfoDescription(diagnostic));
+}
+
 static LLVMTargetMachineRef create_machine(const dlk_llvm_request *request, dlk_llvm_answer *answer)
 {
     static const char triple[] = "x86_64-unknown-linux-gnu";
@@ -244,9 +253,11 @@ static int generate(LLVMModuleRef module, LLVMTargetMachineRef machine, const dl
     const LLVMCodeGenFileType type = request->want_listing ? LLVMAssemblyFile : LLVMObjectFile;
     if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, &message, &buffer))
         return fail_with_message(answer, "LLVM code generation: %s", message);
-    const int failed = request->want_listing ? take_listing(buffer, request, answer)
-                                             : make_image((const unsigned char *)LLVMGetBufferStart(buffer),
-                                                          LLVMGetBufferSize(buffer), request, answer);
+    int failed = answer->error[0] != 0; /* by keep_error: what was generated is of no use */
+    if (!failed)
+        failed = request->want_listing ? take_listing(buffer, request, answer)
+                                       : make_image((const unsigned char *)LLVMGetBufferStart(buffer),
+                                                    LLVMGetBufferSize(buffer), request, answer);
     LLVMDisposeMemoryBuffer(buffer);
     return failed;
 }
@@ -279,6 +290,7 @@ int dlk_llvm_compile(const dlk_llvm_request *request, dlk_llvm_answer *answer)
     if (!machine)
         return 1;
     LLVMContextRef context = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(context, keep_error, answer);
     const int failed = compile_in(context, machine, request, answer);
     LLVMContextDispose(context);
     LLVMDisposeTargetMachine(machine);

@@ -2,8 +2,11 @@
  * dlk_prim_eval: edge values and random ones, as one lane and as vectors. And what the compiler module refuses. */
 #include "tests/test.h"
 
+#include <sys/mman.h>
+
 #include "base/alloc.h"
 #include "base/options.h"
+#include "base/os.h"
 #include "codegen/emit.h"
 #include "codegen/interpret.h"
 #include "codegen/schedule.h"
@@ -173,22 +176,24 @@ static void check_round(const dlk_code *code, const dlk_target *target, trial t,
     }
 }
 
+/* All verbs up to `load`. */
+static dlk_status make_code(const dlk_target *target, dlk_func *func, dlk_arena *arena, dlk_image *image,
+                            dlk_code **code)
+{
+    dlk_buffer text = {.arena = arena};
+    DLK_TRY(dlk_ir_verify(func));
+    DLK_TRY(dlk_passes_run(func));
+    DLK_TRY(dlk_backend_cpu.emit(func, &text));
+    DLK_TRY(dlk_backend_cpu.compile(target, text.data, text.size, image));
+    return dlk_backend_cpu.load(func, image, code);
+}
+
 static void check_trial(const dlk_target *target, trial t)
 {
     dlk_arena arena = {0};
-    dlk_func *func = make(&arena, target, t);
-    dlk_buffer text = {.arena = &arena};
     dlk_image image = {0};
     dlk_code *code = NULL;
-    dlk_status status = dlk_ir_verify(func);
-    if (status == DLK_OK)
-        status = dlk_passes_run(func);
-    if (status == DLK_OK)
-        status = dlk_backend_cpu.emit(func, &text);
-    if (status == DLK_OK)
-        status = dlk_backend_cpu.compile(target, text.data, text.size, &image);
-    if (status == DLK_OK)
-        status = dlk_backend_cpu.load(func, &image, &code);
+    const dlk_status status = make_code(target, make(&arena, target, t), &arena, &image, &code);
     CHECK_MSG(status == DLK_OK, "%s %s x%d kind %d: %s", target->name, dlk_prims[t.prim].name, t.lanes, t.from,
               dlk_last_error());
     for (int round = 0; status == DLK_OK && round < N_EDGES + 8 && !test_failed; round++)
@@ -249,16 +254,23 @@ static void check_prim_on(const dlk_target *target, dlk_prim prim, int lanes)
     }
 }
 
+/* False where this machine has no such target: the test is skipped, or has failed. */
+static bool get_target(const char *level, dlk_target *out)
+{
+    CHECK_INT(dlk_option_set("cpu_target", level), DLK_OK);
+    const dlk_status status = dlk_backend_cpu.target(out);
+    if (status == DLK_ERR_UNSUPPORTED || status == DLK_ERR_NO_LIBRARY)
+        test_skipped = dlk_last_error();
+    else
+        CHECK_MSG(status == DLK_OK, "%s", dlk_last_error());
+    return status == DLK_OK;
+}
+
 static void check_level(const char *level, int lanes)
 {
     dlk_target target;
-    CHECK_INT(dlk_option_set("cpu_target", level), DLK_OK);
-    const dlk_status status = dlk_backend_cpu.target(&target);
-    if (status == DLK_ERR_UNSUPPORTED || status == DLK_ERR_NO_LIBRARY) {
-        test_skipped = dlk_last_error();
+    if (!get_target(level, &target))
         return;
-    }
-    CHECK_MSG(status == DLK_OK, "%s", dlk_last_error());
     for (int prim = 0; prim < DLK_PRIM_COUNT && !test_failed; prim++)
         check_prim_on(&target, (dlk_prim)prim, lanes);
 }
@@ -280,6 +292,109 @@ TEST(host_one_lane)
     check_level("host", 1);
 }
 
+/* ---- Accesses of only the first lanes ---- */
+
+/* Output = the first `count` lanes of the input, zeros behind them; second output: only those lanes are written. */
+static dlk_func *make_partial(dlk_arena *arena, const dlk_target *target, dlk_type type)
+{
+    dlk_func *func = dlk_func_create(arena, target);
+    const int whole = dlk_func_buffer(func, (dlk_buffer_role){DLK_BUFFER_OUTPUT, 0}, true);
+    const int some = dlk_func_buffer(func, (dlk_buffer_role){DLK_BUFFER_OUTPUT, 1}, true);
+    const int in = dlk_func_buffer(func, (dlk_buffer_role){DLK_BUFFER_INPUT, 0}, false);
+    const int counts = dlk_func_buffer(func, (dlk_buffer_role){DLK_BUFFER_INPUT, 1}, false);
+    const dlk_val start = dlk_ir_i64(func, 0);
+    const dlk_mem whole_mem = {whole, start, DLK_STEP_UNIT, DLK_NONE, DLK_NONE, 1, false};
+    dlk_mem mem = {counts, start, DLK_STEP_UNIT, DLK_NONE, DLK_NONE, 8, false};
+    const dlk_val count = dlk_ir_load(func, (dlk_type){DLK_I64, 1}, mem);
+    mem = (dlk_mem){in, start, DLK_STEP_UNIT, DLK_NONE, count, 1, false};
+    const dlk_val value = dlk_ir_load(func, type, mem);
+    dlk_ir_store(func, value, whole_mem);
+    mem.buffer = some;
+    dlk_ir_store(func, value, mem);
+    return func;
+}
+
+/* Two pages, the second of them not to be touched. */
+static unsigned char *fenced_pages(size_t page)
+{
+    unsigned char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0)
+        return NULL;
+    return pages;
+}
+
+static void check_partial_count(const dlk_code *code, dlk_type type, int64_t count, unsigned char *in,
+                                unsigned char *out, size_t page)
+{
+    unsigned char whole[64 * 8];
+    const int bytes = dlk_kind_bytes((dlk_kind)type.kind);
+    const int64_t lanes = count < 0 ? 0 : count > type.lanes ? type.lanes : count;
+    const size_t size = (size_t)lanes * (size_t)bytes;
+    unsigned char *from = in + page - size, *to = out + page - size; /* lane `lanes` would be on the second page */
+    for (size_t k = 0; k < page; k++)
+        in[k] = (unsigned char)(k * 7 + 1);
+    memset(out, 0xcc, page);
+    memset(whole, 0xcc, sizeof whole);
+    const uint64_t arguments[4] = {(uint64_t)(uintptr_t)whole, (uint64_t)(uintptr_t)to, (uint64_t)(uintptr_t)from,
+                                   (uint64_t)(uintptr_t)&count};
+    const dlk_call call = {
+        .arguments = arguments, .n_arguments = 4, .n_buffers = 4, .items = 1, .outer_steps = 1, .threads = 1};
+    CHECK_INT(dlk_backend_cpu.launch(code, &call), DLK_OK);
+    for (size_t k = 0; k < (size_t)type.lanes * (size_t)bytes; k++)
+        CHECK_MSG(whole[k] == (k < size ? from[k] : 0), "kind %d x%d, count %lld: byte %zu of the load is %x",
+                  type.kind, type.lanes, (long long)count, k, whole[k]);
+    CHECK_MSG(!memcmp(to, from, size) && out[page - size - 1] == 0xcc, "kind %d x%d, count %lld: the store", type.kind,
+              type.lanes, (long long)count);
+}
+
+static void check_partial(const dlk_target *target, dlk_type type, unsigned char *in, unsigned char *out, size_t page)
+{
+    dlk_arena arena = {0};
+    dlk_func *func = make_partial(&arena, target, type);
+    dlk_image image = {0};
+    dlk_code *code = NULL;
+    const dlk_status status = make_code(target, func, &arena, &image, &code);
+    CHECK_MSG(status == DLK_OK, "%s kind %d x%d: %s", target->name, type.kind, type.lanes, dlk_last_error());
+    for (int64_t count = -1; status == DLK_OK && count <= type.lanes + 1; count++)
+        check_partial_count(code, type, count, in, out, page);
+    if (status == DLK_OK) {
+        check_partial_count(code, type, INT64_MIN, in, out, page);
+        check_partial_count(code, type, (int64_t)1 << 32, in, out, page);
+        check_partial_count(code, type, INT64_MAX, in, out, page);
+    }
+    dlk_backend_cpu.unload(code);
+    dlk_free(image.bytes);
+    dlk_arena_free(&arena);
+}
+
+static void check_partial_on(const char *level)
+{
+    static const uint8_t lanes[] = {1, 4, 16, 32, 64};
+    const size_t page = dlk_os_page_bytes();
+    dlk_target target;
+    unsigned char *in = fenced_pages(page), *out = fenced_pages(page);
+    if (!get_target(level, &target) || !in || !out)
+        return;
+    for (int kind = DLK_I8; kind <= DLK_F64 && !test_failed; kind++)
+        for (size_t k = 0; k < sizeof lanes; k++)
+            check_partial(&target, (dlk_type){(uint8_t)kind, lanes[k]}, in, out, page);
+    munmap(in, 2 * page);
+    munmap(out, 2 * page);
+}
+
+TEST(partial_accesses_of_v2)
+{
+    check_partial_on("v2");
+}
+TEST(partial_accesses_of_v3)
+{
+    check_partial_on("v3");
+}
+TEST(partial_accesses_of_v4)
+{
+    check_partial_on("v4");
+}
+
 TEST(text_that_llvm_refuses)
 {
     dlk_target target;
@@ -291,9 +406,15 @@ TEST(text_that_llvm_refuses)
         *broken = "define void @kernel( {",
         *needy =
             "declare float @sinf(float)\ndefine void @kernel(ptr %p, i64 %a, i64 %b) {\n"
-            "  %x = load float, ptr %p\n  %y = call float @sinf(float %x)\n  store float %y, ptr %p\n  ret void\n}\n";
+            "  %x = load float, ptr %p\n  %y = call float @sinf(float %x)\n  store float %y, ptr %p\n  ret void\n}\n",
+        *impossible = "define float @f(float %x) #0 {\n  ret float %x\n}\n"
+                      "define void @kernel(ptr %p, i64 %a, i64 %b) {\n  ret void\n}\n"
+                      "attributes #0 = { \"target-features\"=\"-sse\" }\n";
     CHECK_INT(dlk_backend_cpu.compile(&target, broken, strlen(broken), &image), DLK_ERR_COMPILE);
     CHECK(strstr(dlk_last_error(), "LLVM text"));
     CHECK_INT(dlk_backend_cpu.compile(&target, needy, strlen(needy), &image), DLK_ERR_COMPILE);
     CHECK_MSG(strstr(dlk_last_error(), "sinf"), "%s", dlk_last_error());
+    /* the code generator's own errors, which end the process where nobody takes them */
+    CHECK_INT(dlk_backend_cpu.compile(&target, impossible, strlen(impossible), &image), DLK_ERR_COMPILE);
+    CHECK_MSG(strstr(dlk_last_error(), "SSE disabled"), "%s", dlk_last_error());
 }
