@@ -10,7 +10,7 @@ typedef struct dlk_code_block { /* one image in place */
     size_t bytes; /* whole pages */
 } dlk_code_block;
 
-/* Copies `size` bytes to fresh pages and makes them executable. Thread-safe. DLK_ERR_UNSUPPORTED when the system refuses
+/* Copies `size` bytes to fresh pages and makes them executable. Thread-safe. DLK_ERR_DRIVER when the system refuses
  * executable memory. */
 dlk_status dlk_code_load(const void *image, size_t size, dlk_code_block *out);
 /* Gives the pages back. No thread may be in the code. */
