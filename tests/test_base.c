@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -458,12 +459,13 @@ TEST(options_race)
 /* ---- lock ---- */
 
 DLK_STATIC_LOCK(static_lock);
+static _Atomic bool stop;
 
 static void *take_and_give(void *arg)
 {
     dlk_lock *locks = arg;
-    for (int i = 0; i < 200000; i++) {
-        dlk_lock *lock = i % 3 ? &locks[i % 3 - 1] : &static_lock;
+    for (int i = 0; !atomic_load(&stop); i = (i + 1) % 3) {
+        dlk_lock *lock = i ? &locks[i - 1] : &static_lock;
         dlk_lock_take(lock);
         dlk_lock_give(lock);
     }
@@ -494,6 +496,7 @@ TEST(lock_survives_forks)
         CHECK(waitpid(child, &status, 0) == child);
         CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child %d: %x", i, status);
     }
+    atomic_store(&stop, true);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     dlk_lock_destroy(&locks[0]);
